@@ -63,6 +63,20 @@ impl TestForge {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// What continuous integration says of a repository's commit.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn check(&self, repository: &str, sha: &str, conclusion: &str) {
+        let body =
+            json!({"repository": repository, "sha": sha, "name": "test", "conclusion": conclusion});
+        let request = self.client.post(format!("{}/_control/checks", self.api));
+        let request = request.header("authorization", &self.control).json(&body);
+        let answer = request.send().await.expect("the forge answers");
+        let status = answer.status();
+        assert!(status.is_success(), "{status} {}", answer.text().await.unwrap_or_default());
+    }
+
     /// A repository that is there already.
     #[must_use]
     pub fn made(&self, name: &str) -> TestRepository<'_> {

@@ -350,5 +350,5 @@ pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
 /// Bounds under which tests see a phase of minutes in seconds; everything else is as in production.
 #[must_use]
 pub fn quick() -> Value {
-    json!({"poll_ms": 300, "card_edit_ms": 500, "backoff_ms": 500})
+    json!({"poll_ms": 300, "card_edit_ms": 500, "backoff_ms": 500, "pull_request_quiet_ms": 2_000})
 }

@@ -28,6 +28,8 @@ pub fn trials() -> Vec<Trial> {
     };
     vec![
         merged(Platform::Slack),
+        watched(Platform::Discord),
+        watched(Platform::Slack),
         on(&COMMON, stays, async move |world| theirs(world).await),
         based(Platform::Discord),
         based(Platform::Slack),
@@ -37,6 +39,11 @@ pub fn trials() -> Vec<Trial> {
 fn merged(platform: Platform) -> Trial {
     let name = format!("forge::{}::task_becomes_a_merged_pull_request", platform.word());
     on(&COMMON, &name, async move |world| published(world, platform).await)
+}
+
+fn watched(platform: Platform) -> Trial {
+    let name = format!("forge::{}::pull_request_is_seen_through", platform.word());
+    on(&COMMON, &name, async move |world| seen_through(world, platform).await)
 }
 
 /// A name that no other test takes.
@@ -171,6 +178,62 @@ async fn published(world: World, platform: Platform) {
     let next = opened(&repository, 1).await;
     assert_ne!(text(&next, "/head/ref"), branch);
     talk.finish().await;
+}
+
+async fn seen_through(world: World, platform: Platform) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let (mut talk, first) =
+        world.begin_with(platform, &[("repo", &repository.name)], "write: page.txt hello").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    pressed(&talk, &first, &repository).await;
+    said(&talk, "Pull request #1 is open").await;
+    card_says(&world, &talk, |card| {
+        card.contains("Checks: none") && card.contains("Reviews: none")
+    })
+    .await;
+
+    // A check fails; until nothing more begins the card does not call that settled.
+    let red = opened(&repository, 0).await;
+    forge.check(&repository.name, text(&red, "/head/sha"), "failure").await;
+    card_says(&world, &talk, |card| card.contains("1 failed") && card.contains("More may begin"))
+        .await;
+    card_says(&world, &talk, |card| card.contains("1 failed") && !card.contains("More may begin"))
+        .await;
+
+    let second = talk.say("write: fixed.txt yes").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    talk.press(&offered(&talk, &second, "Update pull request").await, "Update pull request").await;
+    let shown = review(&talk, &text(&red, "/head/sha")[..12]).await;
+    talk.press(&shown, "Update pull request").await;
+    said(&talk, "Pull request #1 is updated").await;
+    let green = opened(&repository, 0).await;
+    card_says(&world, &talk, |card| card.contains("Checks: none")).await;
+    forge.check(&repository.name, text(&green, "/head/sha"), "success").await;
+    card_says(&world, &talk, |card| card.contains("Checks: all 1 passed.")).await;
+
+    repository.press("ready", &green).await;
+    repository.press("merge", &green).await;
+    said(&talk, "Pull request #1 was merged").await;
+    card_says(&world, &talk, |card| card.contains("Merged.")).await;
+    talk.finish().await;
+}
+
+/// Waits until the one card of the pull request says this.
+async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bool) {
+    eventually(ANSWER_MS_MAX, "the card says it", async || {
+        // What the sweeper does at each full minute.
+        world.sweep().await?;
+        let messages = talk.messages().await?;
+        let is_card =
+            |one: &&ChatMessage| one.text.contains("Merging:") || one.text.contains("Merged.");
+        let cards: Vec<&ChatMessage> = messages.iter().filter(is_card).collect();
+        match &cards[..] {
+            [card] if says(&card.text) => Ok(()),
+            cards => Err(format!("{:?}", cards.iter().map(|card| &card.text).collect::<Vec<_>>())),
+        }
+    })
+    .await;
 }
 
 async fn based_on(world: World, platform: Platform) {

@@ -25,7 +25,7 @@ use crate::nudges::Nudges;
 use crate::setup::{self, Links, SetupAnswer};
 use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
-use crate::webhooks::{Webhook, WebhookAnswer};
+use crate::webhooks::{Watches, Webhook, WebhookAnswer};
 
 /// Time for the announcement: what is left of the platform's three seconds when the prompt has taken as long as it may.
 const ANNOUNCE_MS_MAX: u64 = 500;
@@ -40,6 +40,7 @@ pub struct Router {
     signing: Signing,
     links: Links,
     nudges: Nudges,
+    watches: Watches,
     metrics: Metrics,
 }
 
@@ -65,6 +66,7 @@ impl Router {
             signing: Signing::new(secret),
             links: Links::new(aws, config),
             nudges: Nudges::new(config, aws),
+            watches: Watches::new(aws, config),
             metrics: Metrics::new(&config.stack),
         })
     }
@@ -164,7 +166,7 @@ impl Router {
             now_ms: now_ms(),
         };
         let WebhookAnswer { answer, note, has_failed } =
-            hook.take(&self.signing, &self.queues).await;
+            hook.take(&self.signing, &self.queues, &self.watches).await;
         let status = answer.status;
         if has_failed {
             self.count_failure();

@@ -1,20 +1,64 @@
 //! Webhooks of the forge: verified over the raw body, and turned into a hint for the worker.
 //!
 //! Promised: a webhook changes nothing by itself. The forge does not send one again, so one that could not be queued is
-//! lost, which costs no safety: each use of the forge looks for itself.
+//! lost, which costs no safety: each use of the forge looks for itself. One about a pull request that no thread watches
+//! costs one read at most.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bobbin_chat::{HttpAnswer, Verifier};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
+use bobbin_cloud::store::{Store, WatchedBy};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::signals::INGRESS_FAILED;
-use bobbin_core::records::message::Body;
+use bobbin_core::records::message::{Body, Message};
 use bobbin_core::tenant::keys::Key;
-use bobbin_forge::github::webhook::{self, UnverifiedHook};
+use bobbin_forge::github::webhook::{self, Event, HookedBy, HookedPullRequest, UnverifiedHook};
 
 use crate::signing::Signing;
 
 /// Largest body that is read, in bytes: a function's URL takes no larger one (GitHub sends up to 25 MB).
 const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// Longest time for the read that finds a pull request's thread: the forge waits ten seconds.
+const READ_MS_MAX: u64 = 1_500;
+/// Webhooks that one instance reads in a second.
+const A_SECOND_MAX: u32 = 20;
+
+/// What finds the thread of a pull request, and the number of webhooks that came lately.
+#[derive(Debug)]
+pub struct Watches {
+    store: Store,
+    quiet_ms: u64,
+    /// The second, and how many came in it.
+    lately: Mutex<(u64, u32)>,
+}
+
+impl Watches {
+    /// From configuration.
+    #[must_use]
+    pub fn new(aws: &Aws, config: &Config) -> Self {
+        Self {
+            store: Store::new(aws, &config.table),
+            quiet_ms: config.limits.watch.quiet_ms,
+            lately: Mutex::default(),
+        }
+    }
+
+    /// Counts one webhook. False: too many came in this second, and this one stays unread.
+    fn admit(&self, now_ms: Ms) -> bool {
+        let second = now_ms / 1_000;
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        if lately.0 != second {
+            *lately = (second, 0);
+        }
+        lately.1 = lately.1.saturating_add(1);
+        lately.1 <= A_SECOND_MAX
+    }
+}
 
 /// A webhook, not verified yet.
 #[derive(Debug, Clone, Copy)]
@@ -66,12 +110,21 @@ enum Verdict {
 
 impl Webhook<'_> {
     /// Verifies it, and queues what it hints at.
-    pub async fn take(&self, signing: &Signing, queues: &Queues) -> WebhookAnswer {
+    pub async fn take(
+        &self,
+        signing: &Signing,
+        queues: &Queues,
+        watches: &Watches,
+    ) -> WebhookAnswer {
+        if !watches.admit(self.now_ms) {
+            let words = "Too many at once: this was not read. Bobbin finds out by itself.";
+            return WebhookAnswer::of(202, words, "github: unread");
+        }
         if self.raw.len() > BODY_BYTES_MAX {
             return WebhookAnswer::of(413, "The body is too large.", "github: too large");
         }
         match self.judged(signing).await {
-            Verdict::Forges => self.accepted(queues).await,
+            Verdict::Forges => self.accepted(queues, watches).await,
             Verdict::Foreign => {
                 WebhookAnswer::of(401, "The signature is not valid.", "github: bad signature")
             }
@@ -110,7 +163,7 @@ impl Webhook<'_> {
         signing.judged(Key::GitHubWebhookSecret, self.now_ms, judge, is_wrong).await
     }
 
-    async fn accepted(&self, queues: &Queues) -> WebhookAnswer {
+    async fn accepted(&self, queues: &Queues, watches: &Watches) -> WebhookAnswer {
         let Ok(event) = webhook::parse(self.event, self.raw) else {
             return WebhookAnswer::of(
                 400,
@@ -119,13 +172,41 @@ impl Webhook<'_> {
             );
         };
         let note = event.name();
-        let Some(hint) = event.hint() else {
-            return WebhookAnswer::of(202, "Nothing is to be done.", note);
+        let hinted = match &event {
+            Event::PullRequest(hooked) => self.poll_of(hooked, watches).await,
+            event => Ok(event.hint().map(Body::Forge)),
         };
-        let Err(error) = queues.send(&Body::Forge(hint)).await else {
-            return WebhookAnswer::of(202, "Bobbin looks into it.", note);
+        let failed = |why: &str| {
+            let words = "Bobbin could not accept this. Deliver it again later.";
+            WebhookAnswer::failed(words, note, why)
         };
-        let words = "Bobbin could not accept this. Deliver it again later.";
-        WebhookAnswer::failed(words, note, &error.to_string())
+        match hinted {
+            Ok(None) => WebhookAnswer::of(202, "Nothing is to be done.", note),
+            Ok(Some(body)) => match queues.send(&body).await {
+                Ok(()) => WebhookAnswer::of(202, "Bobbin looks into it.", note),
+                Err(error) => failed(&error.to_string()),
+            },
+            Err(why) => failed(&why),
+        }
+    }
+
+    /// A poll for the thread that watches the pull request, if one of ours does.
+    async fn poll_of(
+        &self,
+        hooked: &HookedPullRequest,
+        watches: &Watches,
+    ) -> Result<Option<Body>, String> {
+        let by = match &hooked.by {
+            HookedBy::Branch(branch) => WatchedBy::Branch(branch),
+            HookedBy::Number(number) => WatchedBy::Number(*number),
+        };
+        let read = watches.store.watched(hooked.repository.0, by);
+        let within = Duration::from_millis(READ_MS_MAX);
+        let thread = match tokio::time::timeout(within, read).await {
+            Ok(read) => read.map_err(|error| error.to_string())?,
+            Err(_) => return Err(format!("the table did not answer within {READ_MS_MAX} ms")),
+        };
+        let poll = |thread| Body::Message(Message::poll(thread, self.now_ms, watches.quiet_ms));
+        Ok(thread.map(poll))
     }
 }

@@ -25,7 +25,8 @@ pub async fn notify(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
         // A notice that died: the letter that it is about is still there, and sends it again. For an operation of
         // theirs the operator reads the record.
         Body::Message(Message {
-            work: Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
+            work:
+                Work::Poll | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
             ..
         }) => Verdict::Done,
         Body::Message(Message {

@@ -14,23 +14,28 @@ use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
-    Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
+    ActEnd, Opened, Proposal, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
+use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    Forge, ForgeError, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt,
-    RepositoryName,
+    BranchUpdate, Forge, ForgeError, ForgeErrorKind, Merged, NewPullRequest, PullRequest,
+    PullRequests, Repository, RepositoryAt, RepositoryName,
 };
 
-use crate::linked::SignedIn;
+use crate::linked::{NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
+
+/// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
+const AUTHORS_MAX: usize = 20;
 
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
     forge: Arc<dyn Forge>,
+    pull_requests: Arc<dyn PullRequests>,
     owners: Vec<(Tenant, String)>,
     /// `None` if nobody can sign in.
     pub(crate) signed_in: Option<SignedIn>,
@@ -57,6 +62,7 @@ impl StackForge {
         let forge = Arc::new(GitHub::new(settings).map_err(|error| error.to_string())?);
         Ok(Some(Self {
             signed_in: SignedIn::new(aws, config, keys, &forge),
+            pull_requests: Arc::<GitHub>::clone(&forge),
             forge,
             owners: config.forge_owners.clone(),
             metrics: Metrics::new(&config.stack),
@@ -143,6 +149,76 @@ impl StackForge {
                 _ => Ok(Opened::Refused { why: told(&error) }),
             },
         }
+    }
+
+    /// Looks at a pull request, at the rules of its base, and at who may write of those who wrote.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn poll(
+        &self,
+        repository: &ForgeRepository,
+        number: u64,
+    ) -> Result<WatchedPullRequest, Failure> {
+        let at = target(repository)?;
+        let looked = async {
+            let pull = self.forge.poll_pull_request(&at, number).await?;
+            if pull.state != PullRequestState::Open {
+                return Ok(WatchedPullRequest { pull, required: Vec::new(), writers: Vec::new() });
+            }
+            let authors = pull.authors(AUTHORS_MAX);
+            let (required, writers) = tokio::join!(
+                self.forge.required_checks(&at, &pull.base),
+                self.forge.writers(&at, &authors)
+            );
+            Ok(WatchedPullRequest { required: required?, writers: writers?, pull })
+        };
+        looked.await.map_err(|error| self.failed(error))
+    }
+
+    /// Does something with an open pull request as a person, if its head is the commit that they saw.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn act(
+        &self,
+        (repository, number): (&ForgeRepository, u64),
+        (act, head): (PullRequestAct, &str),
+        (tenant, person): (&Tenant, &str),
+    ) -> Result<ActEnd, Failure> {
+        let at = target(repository)?;
+        let access = match self.access_of(tenant, person).await {
+            Ok(as_person) => as_person.access,
+            Err(NotLinked::Failed(failure)) => return Err(failure),
+            Err(not) => return Ok(ActEnd::NotLinked { why: not.to_string() }),
+        };
+        let pulls = &self.pull_requests;
+        let ended = match act {
+            PullRequestAct::MarkReady => {
+                pulls.mark_ready(&at, number, &access).await.map(|()| ActEnd::Done)
+            }
+            PullRequestAct::Merge => {
+                pulls.merge(&at, number, head, &access).await.map(|merged| match merged {
+                    Merged::Done => ActEnd::Done,
+                    Merged::Queued => ActEnd::Queued,
+                    Merged::HeadMoved => ActEnd::HeadMoved,
+                    Merged::Refused { why } => ActEnd::Refused { why },
+                })
+            }
+            PullRequestAct::UpdateBranch => {
+                pulls.update_branch(&at, number, head, &access).await.map(|updated| match updated {
+                    BranchUpdate::Done => ActEnd::Done,
+                    BranchUpdate::HeadMoved => ActEnd::HeadMoved,
+                    BranchUpdate::Conflicts => ActEnd::Conflicts,
+                    BranchUpdate::Refused { why } => ActEnd::Refused { why },
+                })
+            }
+        };
+        ended.or_else(|error| match error.kind {
+            ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
+            ForgeErrorKind::SignInEnded => Ok(ActEnd::NotLinked { why: told(&error) }),
+            _ => Ok(ActEnd::Refused { why: told(&error) }),
+        })
     }
 
     /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is

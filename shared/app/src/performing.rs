@@ -169,6 +169,14 @@ impl<'a> Performing<'a> {
             ForgeEffect::FindPullRequest { repository, branch } => {
                 forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)
             }
+            ForgeEffect::PollPullRequest { repository, number } => {
+                forge.poll(repository, *number).await.map(Event::PullRequestPolled)
+            }
+            ForgeEffect::ActOnPullRequest { repository, number, act, head, person } => {
+                let tenant = target.thread.tenant();
+                let acted = forge.act((repository, *number), (*act, head), (&tenant, person)).await;
+                acted.map(Event::PullRequestActed)
+            }
             ForgeEffect::AskPresser { repository, person } => {
                 let seen = forge.presser(repository, (&target.thread.tenant(), person)).await;
                 seen.map(Event::PresserSeen)

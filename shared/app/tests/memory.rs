@@ -28,6 +28,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
 use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::changes::ChangedFile;
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::pull_request::PolledPullRequest;
@@ -260,6 +261,14 @@ impl Forge for OnlyGit {
         _: &RepositoryAt,
         _: &NewPullRequest,
     ) -> ForgeResult<PullRequest> {
+        absent()
+    }
+
+    async fn required_checks(&self, _: &RepositoryAt, _: &str) -> ForgeResult<Vec<RequiredCheck>> {
+        absent()
+    }
+
+    async fn writers(&self, _: &RepositoryAt, _: &[String]) -> ForgeResult<Vec<String>> {
         absent()
     }
 

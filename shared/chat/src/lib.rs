@@ -7,6 +7,7 @@ pub mod discord;
 mod endpoints;
 mod inbound;
 pub mod press;
+mod pull_request;
 mod review;
 pub mod slack;
 

@@ -8,7 +8,7 @@ use bobbin_core::text::{is_hidden, visible};
 use serde_json::Value;
 
 use crate::review::tests::review;
-use crate::{discord, slack};
+use crate::{discord, pull_request, slack};
 
 /// Every post in which text of the agent is approved, chosen or shown as a step, with this text in all places.
 fn posts(text: &str) -> Vec<Post> {
@@ -61,7 +61,8 @@ fn posts(text: &str) -> Vec<Post> {
         waiting: 0,
         publish: None,
     };
-    asks.chain([Post::Card(card), Post::Review(review(text, text))]).collect()
+    let pull_request = Post::PullRequest(pull_request::tests::a_card(text));
+    asks.chain([Post::Card(card), Post::Review(review(text, text)), pull_request]).collect()
 }
 
 /// All texts of a body.

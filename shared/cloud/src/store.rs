@@ -9,7 +9,8 @@
 //! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
 //! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], the threads of direct
 //! messages in [`direct`], sandbox names in [`sandboxes`], links for entering keys in [`setup`], people's own accounts
-//! at the forge in [`linked`], tool calls in progress in [`calls`], provider accounts in [`accounts`].
+//! at the forge in [`linked`], the threads of watched pull requests in [`watched`], tool calls in progress in
+//! [`calls`], provider accounts in [`accounts`].
 
 mod accounts;
 mod calls;
@@ -23,6 +24,7 @@ mod parked;
 mod sandboxes;
 mod setup;
 mod tenant;
+mod watched;
 mod whole;
 
 pub use accounts::KeptAccount;
@@ -30,6 +32,7 @@ pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use linked::KeptLinked;
 pub use parked::Left;
+pub use watched::WatchedBy;
 pub use whole::ThreadsPage;
 
 use std::collections::BTreeMap;
@@ -47,6 +50,7 @@ use self::layout::{
     DIFF, ENTRY, ITEMS_A_RECORD, PARKED, PATCH, SESSION, key, ledger_item, record_keys,
 };
 use self::sandboxes::name_write;
+use self::watched::watch_writes;
 use crate::aws::table::{CALL_MS_MAX, ItemWrite, Table, TableItem, number, text};
 use crate::aws::{Aws, CallError, FailureCause};
 
@@ -325,7 +329,11 @@ impl Store {
     ) -> Result<Written, StoreError> {
         let update = expected.thread.map(|version| thread_write(session, version, stale));
         let names = &session.observed.writes.names;
-        let is_alone = entries.is_empty() && names.is_empty() && expected.sandbox.is_none();
+        let watches = &session.observed.writes.watches;
+        let is_alone = entries.is_empty()
+            && names.is_empty()
+            && watches.is_empty()
+            && expected.sandbox.is_none();
         let mut writes = match update {
             Some(update) if is_alone => {
                 return match self.table.update(update).await {
@@ -341,6 +349,8 @@ impl Store {
             writes.push(sandbox_write(&sandbox, &session.sandbox, version));
         }
         writes.extend(names.iter().map(name_write));
+        let watch = |one| watch_writes(&session.thread, one, expires_at_ms);
+        writes.extend(watches.iter().flat_map(watch));
         for entry in entries {
             let item = entry_item(&session.thread, entry, expires_at_ms)?;
             writes.push(ItemWrite::put(item));

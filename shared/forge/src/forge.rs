@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 
 use crate::error::ForgeResult;
@@ -311,6 +312,16 @@ pub trait Forge: fmt::Debug + Send + Sync {
         at: &RepositoryAt,
         number: u64,
     ) -> ForgeResult<PolledPullRequest>;
+
+    /// The checks that the rules of the branch with this short name require.
+    async fn required_checks(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+    ) -> ForgeResult<Vec<RequiredCheck>>;
+
+    /// Those of these accounts, by name, that may write to the repository.
+    async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>>;
 
     /// Changes subject or text.
     async fn update_pull_request(

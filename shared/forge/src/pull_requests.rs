@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::checks::RequiredCheck;
 
 use crate::error::ForgeResult;
 use crate::forge::RepositoryAt;
@@ -88,13 +87,6 @@ pub enum BranchUpdate {
 /// A pull request that is seen through. A repeat of any call is harmless.
 #[async_trait]
 pub trait PullRequests: Send + Sync {
-    /// Checks without which rules of both kinds let nothing into this branch.
-    async fn required_checks(
-        &self,
-        at: &RepositoryAt,
-        base: &str,
-    ) -> ForgeResult<Vec<RequiredCheck>>;
-
     /// Why the check run with this id failed.
     async fn check_failure(&self, at: &RepositoryAt, check: u64) -> ForgeResult<CheckFailure>;
 

@@ -22,7 +22,12 @@ use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::outside::AgentSeen;
-use bobbin_core::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
+use bobbin_core::records::publication::{
+    ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
+};
+use bobbin_core::records::pull_request::{
+    Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
+};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -171,9 +176,19 @@ pub trait Services {
         None
     }
 
+    /// A look at the pull request with this number.
+    fn poll(&mut self, _number: u64) -> Result<WatchedPullRequest, Failure> {
+        Err(silent())
+    }
+
     /// Whether the account of the person who pressed may push.
     fn presser(&mut self, _person: &str) -> Presser {
         Presser::NotLinked
+    }
+
+    /// A person does something with a pull request, whose head they saw.
+    fn act(&mut self, _number: u64, _act: PullRequestAct, _head: &str, _person: &str) -> ActEnd {
+        ActEnd::NotLinked { why: "Nobody has an account here.".to_owned() }
     }
 
     /// The branch's pull request is wanted.
@@ -302,6 +317,32 @@ pub trait Services {
     }
 }
 
+/// A pull request without checks or reviews, as a poll sees it.
+#[must_use]
+pub fn polled(seen: &PullRequestSeen, branch: &str, head: &str) -> WatchedPullRequest {
+    WatchedPullRequest {
+        pull: PolledPullRequest {
+            number: seen.at.number,
+            state: seen.state,
+            is_draft: seen.is_draft,
+            is_queued: false,
+            branch: branch.to_owned(),
+            head: head.to_owned(),
+            is_from_fork: false,
+            base: "main".to_owned(),
+            merge: Mergeability::Clean,
+            decision: ReviewDecision::NotNeeded,
+            checks: Vec::new(),
+            checks_total: 0,
+            reviews: Vec::new(),
+            threads: Vec::new(),
+            comments: Vec::new(),
+        },
+        required: Vec::new(),
+        writers: Vec::new(),
+    }
+}
+
 /// Performs an effect, at once.
 pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<'_>) -> Event {
     let generation = at.generation;
@@ -358,6 +399,12 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
         },
         ForgeEffect::FindPullRequest { branch, .. } => {
             Event::PullRequestSeen(on.pull_request(branch))
+        }
+        ForgeEffect::PollPullRequest { number, .. } => {
+            on.poll(*number).map_or_else(Event::Failed, Event::PullRequestPolled)
+        }
+        ForgeEffect::ActOnPullRequest { number, act, head, person, .. } => {
+            Event::PullRequestActed(on.act(*number, *act, head, person))
         }
         ForgeEffect::AskPresser { person, .. } => Event::PresserSeen(on.presser(person)),
         ForgeEffect::OpenPullRequest { branch, is_draft, .. } => {

@@ -607,7 +607,7 @@ impl Inner {
             Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => Some(Request::Notice),
             Work::Publish { .. } => Some(Request::Publication),
             Work::Operate { .. } | Work::Create(_) => Some(Request::Operation),
-            Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } => None,
+            Work::Sweep | Work::Poll | Work::Reconcile | Work::DeadLetter { .. } => None,
         };
         match &message.work {
             Work::Operate { want, .. } => drop(self.met.insert(want.word())),

@@ -25,6 +25,7 @@ impl Transition {
         let work = match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
+            Work::Poll => "poll",
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "notice",
@@ -34,6 +35,7 @@ impl Transition {
             Work::Connect { .. } => "connect",
             Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
+            Work::Publish { step: PublishStep::Act { .. }, .. } => "act",
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
     }
@@ -93,6 +95,8 @@ pub fn kind(event: &Event) -> &'static str {
             PushEnd::Refused { .. } => "not pushed: refused",
         },
         Event::PullRequestSeen(_) => "pull request seen",
+        Event::PullRequestPolled(_) => "pull request polled",
+        Event::PullRequestActed(_) => "acted",
         Event::PresserSeen(_) => "presser seen",
         Event::Opened(ended) => match ended {
             Opened::There(_) => "pull request open",

@@ -55,6 +55,7 @@ fn worked_on(body: &Body, tenant: &str) {
                 Work::Prompt(prompt) => &prompt.by,
                 Work::Reset { by, .. } | Work::Name { by, .. } | Work::Connect { by, .. } => by,
                 Work::Sweep
+                | Work::Poll
                 | Work::Reconcile
                 | Work::DeadLetter { .. }
                 | Work::Create(_)

@@ -147,6 +147,7 @@ fn kind(body: &Body) -> String {
         Body::Message(Message { work, .. }) => match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
+            Work::Poll => "poll",
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "notice",

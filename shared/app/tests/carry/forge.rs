@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bobbin_core::records::carried::ForgeRepository;
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, TreeEntry};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
@@ -116,6 +117,18 @@ impl Forge for SmallForge {
         new: &NewPullRequest,
     ) -> ForgeResult<PullRequest> {
         self.inner.open_pull_request(at, new).await
+    }
+
+    async fn required_checks(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+    ) -> ForgeResult<Vec<RequiredCheck>> {
+        self.inner.required_checks(at, base).await
+    }
+
+    async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>> {
+        self.inner.writers(at, logins).await
     }
 
     async fn poll_pull_request(

@@ -2,6 +2,7 @@
 
 use bobbin_core::base::ids::{AskId, SandboxKey, TurnId};
 use bobbin_core::records::ask::Question;
+use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::shown::sandboxes::SandboxAction;
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
@@ -29,6 +30,13 @@ pub enum CustomId {
     Push {
         /// The commit that it shows.
         commit: String,
+    },
+    /// Do something with the open pull request.
+    Act {
+        /// What.
+        act: PullRequestAct,
+        /// The head that the card shows.
+        head: String,
     },
     /// Open the form for subject and text of a pull request.
     EditText,
@@ -100,6 +108,7 @@ impl CustomId {
             Self::Diff { turn } => format!("v1:diff:{turn}"),
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
+            Self::Act { act, head } => format!("v1:act:{}:{head}", act.word()),
             Self::EditText => "v1:edit".to_owned(),
             Self::Text => "v1:text".to_owned(),
             Self::Reply => "v1:reply".to_owned(),
@@ -139,6 +148,9 @@ impl CustomId {
             ["v1", "publish"] => Some(Self::Publish),
             ["v1", "push", commit] if plain(commit) => {
                 Some(Self::Push { commit: commit.to_owned() })
+            }
+            ["v1", "act", act, head] if plain(head) => {
+                Some(Self::Act { act: PullRequestAct::named(act)?, head: (*head).to_owned() })
             }
             ["v1", "edit"] => Some(Self::EditText),
             ["v1", "text"] => Some(Self::Text),
@@ -240,6 +252,10 @@ mod tests {
             CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
             CustomId::Publish,
             CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
+            CustomId::Act {
+                act: PullRequestAct::UpdateBranch,
+                head: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            },
             CustomId::EditText,
             CustomId::Text,
             CustomId::Reply,

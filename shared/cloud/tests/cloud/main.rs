@@ -13,3 +13,4 @@ mod sweeps;
 mod table;
 mod tenants;
 mod wakes;
+mod watched;

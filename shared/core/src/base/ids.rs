@@ -610,6 +610,10 @@ pub enum PostKind {
     Diff,
     /// What a pull request would publish.
     Review,
+    /// The card of the thread's pull request.
+    PullRequest,
+    /// That the pull request has ended.
+    PullRequestEnd,
 }
 
 /// The name of a post: 24 hex digits (Discord's nonce has room for 25 characters; Slack carries it as metadata).
@@ -626,6 +630,8 @@ pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
         PostKind::Unshown => "unshown".to_owned(),
         PostKind::Diff => "diff".to_owned(),
         PostKind::Review => "review".to_owned(),
+        PostKind::PullRequest => "pull-request".to_owned(),
+        PostKind::PullRequestEnd => "pull-request-end".to_owned(),
     };
     digest(&["post", &thread.to_string(), turn, &kind])[..24].to_owned()
 }

@@ -10,6 +10,7 @@ mod sandbox;
 mod share;
 mod tenant;
 mod turn;
+mod watch;
 
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -29,6 +30,7 @@ pub use sandbox::{SWEEP_OUT_MS, SWEEP_UNSENT_MS, SandboxLimits};
 pub use share::ShareLimits;
 pub use tenant::{SECRETS_AGES, TenantLimits};
 pub use turn::TurnLimits;
+pub use watch::WatchLimits;
 
 use retry::OUTAGE_DELAYS_GROWING;
 
@@ -68,6 +70,9 @@ pub struct Limits {
     /// Tenants, their keys and settings.
     #[serde(flatten)]
     pub tenant: TenantLimits,
+    /// Watching pull requests.
+    #[serde(flatten)]
+    pub watch: WatchLimits,
 }
 
 impl Limits {
@@ -83,6 +88,7 @@ impl Limits {
         files: FileLimits::DEFAULT,
         breaker: BreakerLimits::DEFAULT,
         tenant: TenantLimits::DEFAULT,
+        watch: WatchLimits::DEFAULT,
     };
 
     /// Most deliveries that one message can take, for all reasons together.
@@ -112,6 +118,7 @@ impl Limits {
         self.breaker.check()?;
         self.files.check()?;
         self.tenant.check()?;
+        self.watch.check()?;
         // Last, because it divides by bounds that the groups have checked to be above 0.
         all_hold(&[
             (
@@ -167,7 +174,8 @@ impl Flat for Limits {
             || entry.into_group(&mut self.chat)?
             || entry.into_group(&mut self.files)?
             || entry.into_group(&mut self.breaker)?
-            || entry.into_group(&mut self.tenant)?)
+            || entry.into_group(&mut self.tenant)?
+            || entry.into_group(&mut self.watch)?)
     }
 }
 

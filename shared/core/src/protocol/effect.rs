@@ -14,7 +14,7 @@ use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
 use crate::records::message::Attachment;
 use crate::records::parked::Seen;
-use crate::records::publication::Proposal;
+use crate::records::publication::{Proposal, PullRequestAct};
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -189,6 +189,26 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// Short name of the branch.
         branch: String,
+    },
+    /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
+    PollPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Its number.
+        number: u64,
+    },
+    /// Do something with an open pull request in a person's own name. Answers `PullRequestActed`.
+    ActOnPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Its number.
+        number: u64,
+        /// What.
+        act: PullRequestAct,
+        /// The head that the person saw.
+        head: String,
+        /// Platform id of the person.
+        person: String,
     },
     /// Open the branch's pull request, unless it has one. Answers `Opened`.
     OpenPullRequest {
@@ -531,6 +551,8 @@ impl ForgeEffect {
             Self::AskPresser { .. } => "ask_presser",
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",
+            Self::PollPullRequest { .. } => "poll_pull_request",
+            Self::ActOnPullRequest { .. } => "act_on_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",
         }
     }

@@ -13,7 +13,8 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
-use crate::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
+use crate::records::publication::{ActEnd, Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
+use crate::records::pull_request::WatchedPullRequest;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
@@ -106,6 +107,10 @@ pub enum Event {
     Pushed(PushEnd),
     /// The branch's newest pull request; `None` if it has none.
     PullRequestSeen(Option<PullRequestSeen>),
+    /// What a poll saw of the pull request.
+    PullRequestPolled(WatchedPullRequest),
+    /// End of what a person did with the pull request.
+    PullRequestActed(ActEnd),
     /// Whether the presser's own account may push.
     PresserSeen(Presser),
     /// End of the call that opens a pull request.

@@ -241,6 +241,7 @@ impl Machine {
                     ExpectedVersions::to_change(&known.session, &session).followed_by(session);
                 session.observed.writes.entries.clear();
                 session.observed.writes.names.clear();
+                session.observed.writes.watches.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act { known, next: Box::new(next) }
             }
@@ -345,6 +346,7 @@ impl Machine {
         let changed = &decision.session;
         if changed.same_record(&known.session)
             && changed.observed.writes.names.is_empty()
+            && changed.observed.writes.watches.is_empty()
             && !changed.sandbox.differs_from(&known.session.sandbox)
         {
             known.session = decision.session;

@@ -8,6 +8,7 @@ use crate::records::ask::Ask;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{OutgoingFile, Proposal};
 use crate::records::usage::Usage;
+use crate::records::watch::PullRequestCard;
 
 /// The living card of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -220,6 +221,8 @@ pub enum Post {
     File(ShownFile),
     /// What would be published, with the button that does it.
     Review(Review),
+    /// The state of the thread's pull request.
+    PullRequest(PullRequestCard),
     /// A short notice about the session.
     Notice(String),
     /// The last notice of a thread that nobody needs any more: the thread is archived after it, on platforms that do

@@ -7,6 +7,7 @@ use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::records::forge_hint::ForgeHint;
+use crate::records::publication::PullRequestAct;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
@@ -206,6 +207,18 @@ impl Message {
         }
     }
 
+    /// A poll of a thread's pull request, as a webhook hints: the same message for all hints within the quiet time.
+    #[must_use]
+    pub fn poll(thread: ThreadKey, now_ms: Ms, quiet_ms: u64) -> Self {
+        let nth = now_ms / quiet_ms.max(1);
+        Self {
+            id: format!("poll-{}-{nth}", thread.short_hash()).into(),
+            thread,
+            accepted_at_ms: now_ms,
+            work: Work::Poll,
+        }
+    }
+
     /// Whether the sweeper has marked the record for which it sent this; it sends no other until that mark is gone.
     #[must_use]
     pub fn is_marked(&self) -> bool {
@@ -219,6 +232,7 @@ impl Message {
             Work::DeadLetter { turn, .. } => turn,
             Work::Prompt(_)
             | Work::Sweep
+            | Work::Poll
             | Work::Reconcile
             | Work::Reset { .. }
             | Work::Name { .. }
@@ -254,6 +268,8 @@ pub enum Work {
     Prompt(Prompt),
     /// The sweeper or a wake-up found the session due: observe and decide.
     Sweep,
+    /// A webhook hints at the thread's pull request: look at it.
+    Poll,
     /// The record has a sandbox that the provider does not list: check whether it still exists.
     Reconcile,
     /// A person wants a fresh sandbox, or a new conversation in the existing one.
@@ -336,6 +352,13 @@ pub enum PublishStep {
         /// The commit that was shown.
         commit: String,
     },
+    /// Do this with the open pull request, in the person's own name.
+    Act {
+        /// What.
+        act: PullRequestAct,
+        /// The head that was shown.
+        head: String,
+    },
 }
 
 impl Work {
@@ -343,7 +366,7 @@ impl Work {
     /// sweeper sends it again.
     #[must_use]
     pub const fn is_by_itself(&self) -> bool {
-        matches!(self, Self::Sweep | Self::Reconcile)
+        matches!(self, Self::Sweep | Self::Poll | Self::Reconcile)
     }
 }
 
@@ -655,6 +678,7 @@ impl Want {
             Self::Connect { .. } => Some("Connect"),
             Self::Publish { step: PublishStep::Show { .. } } => Some("Preparing the pull request"),
             Self::Publish { step: PublishStep::Push { .. } } => Some("Opening the pull request"),
+            Self::Publish { step: PublishStep::Act { act, .. } } => Some(act.label()),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
             Self::Configure { .. } => Some("Changing the settings"),
@@ -748,6 +772,7 @@ impl Body {
                 | Work::Connect { .. }
                 | Work::Publish { .. } => Some(&message.thread),
                 Work::Sweep
+                | Work::Poll
                 | Work::Reconcile
                 | Work::DeadLetter { .. }
                 | Work::Operate { .. }

@@ -25,4 +25,5 @@ pub mod stage;
 pub mod turn;
 pub mod untold;
 pub mod usage;
+pub mod watch;
 pub mod workspace;

@@ -11,9 +11,10 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
-use crate::records::publication::{Outgoing, Presser, PullRequestSeen};
+use crate::records::publication::{Outgoing, Presser, PullRequestSeen, PullRequestState};
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
+use crate::records::watch::PullRequestCard;
 use crate::tenant::settings::AgentOptions;
 
 /// Observations of this delivery so far.
@@ -121,6 +122,24 @@ pub struct ForgeObserved {
     pub is_shown: bool,
     /// What the thread is told at the end.
     pub ending: Option<String>,
+    /// A person's act is done, and nothing has to be said about it.
+    pub is_acted: bool,
+    /// The watched pull request was polled in this delivery, or could not be.
+    pub is_polled: bool,
+    /// The card by that poll.
+    pub card: Option<PullRequestCard>,
+    /// When the next poll is due once the card is shown.
+    pub next_at_ms: Option<Ms>,
+    /// The card is shown, or could not be.
+    pub is_card_tried: bool,
+    /// The first card may have been posted by an earlier delivery.
+    pub is_card_doubted: bool,
+    /// How the watched pull request has ended.
+    pub ended: Option<PullRequestState>,
+    /// The thread could not be told that.
+    pub is_end_tried: bool,
+    /// The thread was told that, or is not told any more.
+    pub is_end_told: bool,
 }
 
 /// Posts of this delivery, made or failed.
@@ -161,6 +180,22 @@ pub struct Writes {
     pub entries: Vec<LedgerEntry>,
     /// Names of sandboxes.
     pub names: Vec<NameWrite>,
+    /// Pull requests whose watch begins or ends.
+    pub watches: Vec<WatchWrite>,
+}
+
+/// A pull request that leads to this thread from now on, or no more: written in the same transaction as the records, on
+/// condition that it leads to no other thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WatchWrite {
+    /// The forge's id of the repository.
+    pub repository: u64,
+    /// Short name of its branch.
+    pub branch: String,
+    /// Its number.
+    pub number: u64,
+    /// The watch has ended.
+    pub has_ended: bool,
 }
 
 /// A sandbox name to take or release: written in the same transaction as the records, on condition that no other

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::TurnId;
 use crate::base::person::Person;
+use crate::records::watch::Watch;
 
+/// Begins the name of every branch that Bobbin makes.
+pub const BRANCHES: &str = "bobbin/";
 /// Longest subject of a pull request, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 120;
 /// Longest text of a pull request, in characters.
@@ -35,6 +38,75 @@ pub struct Publication {
     /// Its pull request, once open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRequestRef>,
+    /// The watch of that, until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+}
+
+/// What a person does with an open pull request, in their own name at the forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PullRequestAct {
+    /// A draft becomes ready for review.
+    MarkReady,
+    /// It is merged, or put into the merge queue.
+    Merge,
+    /// Its base is merged into its branch.
+    UpdateBranch,
+}
+
+impl PullRequestAct {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::MarkReady, Self::Merge, Self::UpdateBranch];
+
+    /// Its word in the names of buttons.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MarkReady => "ready",
+            Self::Merge => "merge",
+            Self::UpdateBranch => "update",
+        }
+    }
+
+    /// The one with this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|act| act.word() == word)
+    }
+
+    /// Label of its button.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::MarkReady => "Ready for review",
+            Self::Merge => "Merge",
+            Self::UpdateBranch => "Update branch",
+        }
+    }
+}
+
+/// End of such an act.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ActEnd {
+    /// It is done.
+    Done,
+    /// It waits in the merge queue.
+    Queued,
+    /// The head is another than the one that the person saw.
+    HeadMoved,
+    /// Base and branch have changed the same lines.
+    Conflicts,
+    /// The person has no account at the forge here that works.
+    NotLinked {
+        /// The reason, for them.
+        why: String,
+    },
+    /// The forge refuses it.
+    Refused {
+        /// The reason, in its own words.
+        why: String,
+    },
 }
 
 /// What would be published.
@@ -211,6 +283,7 @@ impl Publication {
             shown: None,
             pressed: None,
             pull_request: None,
+            watch: None,
         }
     }
 }
@@ -263,7 +336,7 @@ pub fn branch(subject: &str, hash: &str) -> String {
         slug.push_str(&word);
     }
     let hash: String = hash.chars().take(8).collect();
-    if slug.is_empty() { format!("bobbin/{hash}") } else { format!("bobbin/{slug}-{hash}") }
+    if slug.is_empty() { format!("{BRANCHES}{hash}") } else { format!("{BRANCHES}{slug}-{hash}") }
 }
 
 #[cfg(test)]

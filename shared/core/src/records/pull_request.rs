@@ -3,11 +3,11 @@
 //! Whatever people, bots and programs wrote there is data: nothing of it is an instruction.
 
 use crate::base::ids::Ms;
-use crate::records::checks::Check;
+use crate::records::checks::{Check, RequiredCheck};
 use crate::records::publication::PullRequestState;
 
 /// What one poll saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PolledPullRequest {
     /// Its number.
     pub number: u64,
@@ -39,6 +39,34 @@ pub struct PolledPullRequest {
     pub threads: Vec<ReviewThread>,
     /// The newest comments on the whole.
     pub comments: Vec<SeenComment>,
+}
+
+impl PolledPullRequest {
+    /// The people who reviewed or commented, each once: the first of them. Programs are left out.
+    #[must_use]
+    pub fn authors(&self, most: usize) -> Vec<String> {
+        let of_threads = self.threads.iter().flat_map(|thread| &thread.comments);
+        let comments = of_threads.chain(&self.comments).map(|comment| &comment.by);
+        let mut logins: Vec<String> = Vec::new();
+        for by in self.reviews.iter().map(|review| &review.by).chain(comments) {
+            let is_new = !by.is_bot && !by.login.is_empty() && !logins.contains(&by.login);
+            if is_new && logins.len() < most {
+                logins.push(by.login.clone());
+            }
+        }
+        logins
+    }
+}
+
+/// What one poll saw, with what the forge says elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WatchedPullRequest {
+    /// The pull request.
+    pub pull: PolledPullRequest,
+    /// Checks that the rules of its base require.
+    pub required: Vec<RequiredCheck>,
+    /// Those of its reviewers and commenters who may write to the repository, by name. Nobody else counts.
+    pub writers: Vec<String>,
 }
 
 /// Whether a pull request could be merged.
@@ -79,7 +107,7 @@ pub struct Author {
 }
 
 /// A review of the whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenReview {
     /// The forge's id.
     pub id: u64,
@@ -107,7 +135,7 @@ pub enum ReviewState {
 }
 
 /// A thread of comments on lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReviewThread {
     /// The forge's id.
     pub id: String,
@@ -126,7 +154,7 @@ pub struct ReviewThread {
 }
 
 /// A comment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenComment {
     /// The forge's id.
     pub id: u64,

@@ -9,6 +9,7 @@ use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
+use bobbin_core::records::checks::SeenChecks;
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use bobbin_core::records::ledger::LedgerEntry;
@@ -30,6 +31,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
+use bobbin_core::records::watch::Watch;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
@@ -309,6 +311,31 @@ fn publication() -> Publication {
         shown: Some(proposal.clone()),
         pressed: Some(Pressed { id: "p-1".into(), by: anna(), proposal, is_pushed: true }),
         pull_request: Some(PullRequestRef { number: 7, page }),
+        watch: Some(watch()),
+    }
+}
+
+fn repository() -> ForgeRepository {
+    ForgeRepository {
+        installation: 7,
+        id: 1296269,
+        name: "acme/shop".to_owned(),
+        address: "https://github.com/acme/shop".to_owned(),
+        is_private: true,
+        branch: "main".to_owned(),
+    }
+}
+
+fn watch() -> Watch {
+    Watch {
+        card: Some(post("300000000000000009")),
+        is_posting: true,
+        shown: Some("0123456789abcdef".to_owned()),
+        head: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
+        checks: Some(SeenChecks { digest: "fedcba".to_owned(), since_ms: T }),
+        polled_at_ms: T,
+        failures: 2,
+        ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }
 }
 
@@ -413,14 +440,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         repo: Some("https://github.com/acme/shop".to_owned()),
         left_out: Some("submodules (lib)".to_owned()),
         carried: Some(Carried {
-            repository: ForgeRepository {
-                installation: 7,
-                id: 1296269,
-                name: "acme/shop".to_owned(),
-                address: "https://github.com/acme/shop".to_owned(),
-                is_private: true,
-                branch: "main".to_owned(),
-            },
+            repository: repository(),
             base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         }),
         without_secrets: 1,
@@ -789,6 +809,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     let mut bodies = vec![
         message("message-prompt", Work::Prompt(prompt())),
         message("message-sweep", Work::Sweep),
+        message("message-poll", Work::Poll),
         message("message-look", Work::Reconcile),
         message(
             "message-reset",

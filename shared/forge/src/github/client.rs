@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_http::{HttpError, Method};
 
 use super::app::AppKey;
 use super::carry::{USER, explained, failed};
+use super::people;
 use super::poll;
 use super::pulls;
 use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
+use super::required;
 use super::rest::{By, Call, RestClient, RestError, now_s};
 use super::settings::GitHubSettings;
 use super::token::{Right, Token, TokenScope, request};
@@ -385,6 +388,29 @@ impl Forge for GitHub {
         let polled = poll::poll(&self.rest, token.by(), (at.repository, name), number).await;
         token.end().await;
         polled.map_err(|error| self.told(at, error))
+    }
+
+    async fn required_checks(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+    ) -> ForgeResult<Vec<RequiredCheck>> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let read = required::read(&self.rest, token.by(), name, base).await;
+        token.end().await;
+        read.map_err(|error| self.told(at, error))
+    }
+
+    async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>> {
+        if logins.is_empty() {
+            return Ok(Vec::new());
+        }
+        let token = self.token(at, Right::Metadata).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let read = people::writers(&self.rest, token.by(), name, logins).await;
+        token.end().await;
+        read.map_err(|error| self.told(at, error))
     }
 
     async fn update_pull_request(

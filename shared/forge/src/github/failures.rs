@@ -1,7 +1,6 @@
-//! What rules require of checks, and why a check failed.
+//! Why a check failed.
 
 use bobbin_core::base::credentials::redact;
-use bobbin_core::records::checks::RequiredCheck;
 use bobbin_http::{AllowedHosts, Http, HttpError, Method, broken, host_of};
 use reqwest::Url;
 use serde::Deserialize;
@@ -12,8 +11,7 @@ use super::settings::Addresses;
 use crate::forge::RepositoryName;
 use crate::pull_requests::{Annotation, CheckFailure};
 
-/// Most rules of a branch that are read, and most annotations.
-const RULES: &str = "100";
+/// Most annotations that are read.
 const ANNOTATIONS: &str = "50";
 /// Most bytes of a log that are read; what is kept of them is less.
 const LOG_READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -22,49 +20,6 @@ const LOG_HOSTS: [&str; 2] = [".blob.core.windows.net", ".actions.githubusercont
 const LOG_ACCOUNTS: &str = "productionresultssa";
 /// The name of GitHub's own continuous integration.
 const ACTIONS: &str = "github-actions";
-
-#[derive(Deserialize)]
-struct RuleBody {
-    #[serde(rename = "type")]
-    kind: String,
-    parameters: Option<RuleParameters>,
-}
-
-#[derive(Deserialize)]
-struct RuleParameters {
-    #[serde(default)]
-    required_status_checks: Vec<RuleCheck>,
-}
-
-#[derive(Deserialize)]
-struct RuleCheck {
-    context: String,
-    integration_id: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct BranchBody {
-    protection: Option<ProtectionBody>,
-}
-
-#[derive(Deserialize)]
-struct ProtectionBody {
-    required_status_checks: Option<ProtectedChecks>,
-}
-
-#[derive(Deserialize)]
-struct ProtectedChecks {
-    #[serde(default)]
-    checks: Vec<ProtectedCheck>,
-    #[serde(default)]
-    contexts: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct ProtectedCheck {
-    context: String,
-    app_id: Option<i64>,
-}
 
 #[derive(Deserialize)]
 struct RunBody {
@@ -118,48 +73,6 @@ fn log_client(addresses: &Addresses) -> Result<Http, HttpError> {
     let hosts = LOG_HOSTS.iter().map(|host| (*host).to_owned());
     let hosts = hosts.chain(own.iter().filter_map(|address| host_of(address)));
     Http::new(&addresses.api, AllowedHosts::Named(hosts.collect()))
-}
-
-/// Checks that a ruleset or the older protection of this branch requires.
-pub(super) async fn required(
-    rest: &RestClient,
-    by: By<'_>,
-    name: &RepositoryName,
-    base: &str,
-) -> Result<Vec<RequiredCheck>, RestError> {
-    let repository = ["repos", name.owner(), name.name()];
-    let path = [&repository[..], &["rules", "branches", base]].concat();
-    let rules: Vec<RuleBody> = rest.read(Call::get(by, &path).with(&[("per_page", RULES)])).await?;
-    let path = [&repository[..], &["branches", base]].concat();
-    let branch: BranchBody = rest.read(Call::get(by, &path)).await?;
-    let by_rules = rules
-        .into_iter()
-        .filter(|rule| rule.kind == "required_status_checks")
-        .filter_map(|rule| rule.parameters)
-        .flat_map(|parameters| parameters.required_status_checks)
-        .map(|check| RequiredCheck { name: check.context, app: check.integration_id });
-    let protected = branch.protection.and_then(|protection| protection.required_status_checks);
-    let protected = protected.map(of_protection).unwrap_or_default();
-    let mut all: Vec<RequiredCheck> = by_rules.chain(protected).collect();
-    all.sort();
-    all.dedup();
-    Ok(all)
-}
-
-fn of_protection(protected: ProtectedChecks) -> Vec<RequiredCheck> {
-    let ProtectedChecks { checks, contexts } = protected;
-    // Any app may report it if its number is absent or -1.
-    let mut all: Vec<RequiredCheck> = checks
-        .into_iter()
-        .map(|check| RequiredCheck {
-            name: check.context,
-            app: check.app_id.and_then(|id| u64::try_from(id).ok()),
-        })
-        .collect();
-    let others = contexts.into_iter().filter(|name| !all.iter().any(|check| check.name == *name));
-    let others: Vec<RequiredCheck> = others.map(|name| RequiredCheck { name, app: None }).collect();
-    all.extend(others);
-    all
 }
 
 /// Why a check run failed.

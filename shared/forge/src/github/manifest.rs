@@ -16,8 +16,16 @@ use super::webhook;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::Owner;
 
-/// The events that the app asks for. Those about installations and authorisations come in any case.
-pub const EVENTS: [&str; 3] = ["pull_request", "push", "repository"];
+/// The events that the app asks for: those that are read. Those about installations and authorisations come in any case.
+pub const EVENTS: [&str; webhook::PULL_REQUESTS.len()] = {
+    let mut names = [""; webhook::PULL_REQUESTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = webhook::PULL_REQUESTS[at].0;
+        at += 1;
+    }
+    names
+};
 /// Path at which the stack takes people who have signed in.
 pub const SIGNED_IN: &str = "/github/signed-in";
 /// Longest name of an app.

@@ -18,6 +18,7 @@ mod poll;
 mod pulls;
 mod remarks;
 mod repositories;
+mod required;
 mod rest;
 mod seeing_through;
 mod settings;

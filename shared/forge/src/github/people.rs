@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::client::{GitHub, PAGE_ITEMS};
 use super::repositories::{AccountBody, InstallationBody};
-use super::rest::{By, Call};
+use super::rest::{By, Call, RestClient, RestError};
 use super::token::Right;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
-use crate::forge::{Installation, Owner, RepositoryAt};
+use crate::forge::{Installation, Owner, RepositoryAt, RepositoryName};
 use crate::people::{OrganizationMembership, People, Permission, Person, SignIn};
 
 /// An answer of the sign-in: tokens, or an error.
@@ -74,6 +74,40 @@ impl SignInBody {
             }
         })
     }
+}
+
+impl PermissionBody {
+    fn permission(&self) -> Permission {
+        match self.permission.as_str() {
+            "admin" => Permission::Admin,
+            // Maintainers are told as this.
+            "write" => Permission::Write,
+            "read" => Permission::Read,
+            _ => Permission::None,
+        }
+    }
+}
+
+/// Those of these accounts that may write to the repository.
+pub(super) async fn writers(
+    rest: &RestClient,
+    by: By<'_>,
+    name: &RepositoryName,
+    logins: &[String],
+) -> Result<Vec<String>, RestError> {
+    let mut writers = Vec::new();
+    for login in logins {
+        let path = ["repos", name.owner(), name.name(), "collaborators", login, "permission"];
+        let body: PermissionBody = match rest.read(Call::get(by, &path)).await {
+            Ok(body) => body,
+            Err(error) if error.status() == Some(404) => continue,
+            Err(error) => return Err(error),
+        };
+        if body.permission() >= Permission::Write {
+            writers.push(login.clone());
+        }
+    }
+    Ok(writers)
 }
 
 impl GitHub {
@@ -169,16 +203,12 @@ impl People for GitHub {
             Err(error) if error.status() == Some(404) => return Ok(Permission::None),
             Err(error) => return Err(self.told(at, error)),
         };
+        let permission = body.permission();
         // The name may be another person's by now.
         if body.user.is_none_or(|user| user.id != person.id) {
             return Ok(Permission::None);
         }
-        Ok(match body.permission.as_str() {
-            "admin" => Permission::Admin,
-            "write" => Permission::Write,
-            "read" => Permission::Read,
-            _ => Permission::None,
-        })
+        Ok(permission)
     }
 
     async fn revoke(&self, access: &Secret) -> ForgeResult<()> {

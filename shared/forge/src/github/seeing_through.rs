@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::checks::RequiredCheck;
 use serde_json::json;
 
 use super::client::GitHub;
@@ -18,18 +17,6 @@ const RESOLVE: &str = include_str!("resolve.graphql");
 
 #[async_trait]
 impl PullRequests for GitHub {
-    async fn required_checks(
-        &self,
-        at: &RepositoryAt,
-        base: &str,
-    ) -> ForgeResult<Vec<RequiredCheck>> {
-        let token = self.token(at, Right::ReadContents).await?;
-        let name = token.name.as_ref().unwrap_or(&at.name);
-        let read = failures::required(&self.rest, token.by(), name, base).await;
-        token.end().await;
-        read.map_err(|error| self.told(at, error))
-    }
-
     async fn check_failure(&self, at: &RepositoryAt, check: u64) -> ForgeResult<CheckFailure> {
         let token = self.token(at, Right::ReadFailures).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);

@@ -3,6 +3,8 @@
 //! A webhook is a hint to look, never a fact: it is neither repeated nor ordered, a captured one can be sent again, and
 //! the event's name and id are outside of the signature.
 
+mod pull_requests;
+
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use ring::hmac;
 use serde::Deserialize;
@@ -10,6 +12,8 @@ use serde::Deserialize;
 use super::repositories::AccountBody;
 use crate::forge::{Owner, RepositoryId};
 use crate::people::Person;
+
+pub use self::pull_requests::NAMES as PULL_REQUESTS;
 
 /// Path at which the stack takes webhooks.
 pub const PATH: &str = "/github/webhooks";
@@ -102,8 +106,30 @@ pub enum Event {
         /// The person.
         person: Person,
     },
+    /// Something happened to a pull request, or to a commit that may be the head of one.
+    PullRequest(HookedPullRequest),
     /// One that is not read.
     Other,
+}
+
+/// The pull request that an event may be about. Which one it is, is looked up; what happened is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookedPullRequest {
+    /// The event.
+    pub event: &'static str,
+    /// The repository.
+    pub repository: RepositoryId,
+    /// What says which one.
+    pub by: HookedBy,
+}
+
+/// What says which pull request an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookedBy {
+    /// Short name of its branch.
+    Branch(String),
+    /// Its number.
+    Number(u64),
 }
 
 impl Event {
@@ -124,7 +150,7 @@ impl Event {
             Self::AuthorizationRevoked { person } => {
                 Some(ForgeHint::of("revoked", ForgeSubject::Person { person: person.id }))
             }
-            Self::Installation { .. } | Self::Ping | Self::Other => None,
+            Self::Installation { .. } | Self::Ping | Self::PullRequest(_) | Self::Other => None,
         }
     }
 
@@ -143,6 +169,7 @@ impl Event {
             },
             Self::Repositories { .. } => "github: installation's repositories",
             Self::AuthorizationRevoked { .. } => "github: authorization revoked",
+            Self::PullRequest(hooked) => hooked.event,
             Self::Other => "github: another event",
         }
     }
@@ -181,6 +208,9 @@ struct IdBody {
 /// # Errors
 /// [`UnreadableHook`].
 pub fn parse(event: &str, raw: &[u8]) -> Result<Event, UnreadableHook> {
+    if let Some(event) = pull_requests::NAMES.iter().find(|(name, _)| *name == event) {
+        return pull_requests::parse(*event, raw);
+    }
     if !matches!(event, "installation" | "installation_repositories" | "github_app_authorization") {
         return Ok(if event == "ping" { Event::Ping } else { Event::Other });
     }

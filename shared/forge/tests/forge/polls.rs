@@ -1,7 +1,7 @@
 //! A pull request as one poll sees it.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::records::checks::{Check, CheckKind, CheckState};
+use bobbin_core::records::checks::{Check, CheckKind, CheckState, RequiredCheck};
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewDecision, ReviewState,
@@ -182,4 +182,46 @@ async fn lagging_or_renamed_answers_are_not_used() {
     let gone = json!({"data": {"repository": null}, "errors": [{"type": "NOT_FOUND",
         "message": "Could not resolve to a Repository"}]});
     assert_eq!(polled(gone).await.unwrap_err().kind, ForgeErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn required_checks_are_of_rules_and_protection() {
+    let world = World::start().await;
+    world.minting();
+    let rules = json!([
+        {"type": "deletion"},
+        {"type": "required_status_checks", "parameters": {
+            "strict_required_status_checks_policy": false,
+            "required_status_checks": [{"context": "test", "integration_id": 15368}, {"context": "lint"}]}},
+    ]);
+    world.on("GET /repos/acme/web/rules/branches/release%2F2", reply(200, rules).undescribed());
+    let protection = json!({"enabled": true, "required_status_checks": {
+        "enforcement_level": "everyone", "contexts": ["lint", "old"],
+        "checks": [{"context": "lint", "app_id": null}, {"context": "any", "app_id": -1}]}});
+    world.on(
+        "GET /repos/acme/web/branches/release%2F2",
+        reply(200, json!({"name": "release/2", "protection": protection})).undescribed(),
+    );
+    let found = world.github().required_checks(&at(), "release/2").await.unwrap();
+    let named = |name: &str, app| RequiredCheck { name: name.to_owned(), app };
+    let all = ["any", "lint", "old"].map(|name| named(name, None));
+    assert_eq!(found, [&all[..], &[named("test", Some(15_368))]].concat());
+    world.one("DELETE /installation/token");
+}
+
+#[tokio::test]
+async fn writers_are_asked_for_by_permission() {
+    let world = World::start().await;
+    world.minting();
+    for (login, permission) in [("ada", "write"), ("eve", "read"), ("root", "admin")] {
+        let user = json!({"id": 3, "login": login, "type": "User"});
+        // A maintainer is told as one who may write, a triager as one who may read.
+        let body = json!({"permission": permission, "role_name": permission, "user": user});
+        let path = format!("GET /repos/acme/web/collaborators/{login}/permission");
+        world.on(&path, reply(200, body));
+    }
+    let logins = ["ada", "eve", "gone", "root"].map(str::to_owned);
+    let writers = world.github().writers(&at(), &logins).await.unwrap();
+    assert_eq!(writers, ["ada", "root"]);
+    assert_eq!(world.github().writers(&at(), &[]).await.unwrap(), [""; 0]);
 }

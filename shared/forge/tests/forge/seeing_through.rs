@@ -1,6 +1,5 @@
 //! What is read of a pull request beside its poll, and what is done to it.
 
-use bobbin_core::records::checks::RequiredCheck;
 use bobbin_forge::{
     Annotation, BranchUpdate, CheckFailure, ForgeErrorKind, Merged, NewRemark, PullRequests as _,
     Remark,
@@ -38,26 +37,6 @@ fn pull(with: Value) -> Reply {
 
 fn refusal(status: u16, message: &str) -> Reply {
     reply(status, json!({"message": message, "documentation_url": "https://docs.example"}))
-}
-
-#[tokio::test]
-async fn both_kinds_of_rule_require_checks() {
-    let world = world().await;
-    let rule = json!({"type": "required_status_checks", "parameters": {
-        "strict_required_status_checks_policy": false,
-        "required_status_checks": [{"context": "test", "integration_id": 15368}, {"context": "lint"}]}});
-    world.on("GET /repos/acme/web/rules/branches/main", reply(200, json!([rule])));
-    let protection = json!({"enabled": true, "required_status_checks": {
-        "enforcement_level": "everyone", "contexts": ["old", "lint"],
-        "checks": [{"context": "lint", "app_id": null}]}});
-    let branch = json!({"name": "main", "protection": protection});
-    world.on("GET /repos/acme/web/branches/main", reply(200, branch));
-    let check = |name: &str, app| RequiredCheck { name: name.to_owned(), app };
-    assert_eq!(
-        world.github().required_checks(&at(), "main").await.unwrap(),
-        [check("lint", None), check("old", None), check("test", Some(15_368))]
-    );
-    assert_eq!(rights(&world), json!({"contents": "read"}));
 }
 
 /// A failed job of GitHub's own continuous integration.

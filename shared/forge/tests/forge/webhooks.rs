@@ -1,7 +1,7 @@
 //! Webhooks: whose they are, and what is read in them.
 
 use bobbin_forge::github::webhook::{
-    Event, InstallationAction, UnreadableHook, UnverifiedHook, parse, signature, verify,
+    Event, HookedBy, InstallationAction, UnreadableHook, UnverifiedHook, parse, signature, verify,
 };
 use bobbin_forge::{OwnerKind, RepositoryId};
 use serde_json::{Value, json};
@@ -110,6 +110,63 @@ fn only_endings_and_changes_are_hints() {
     assert_eq!(hint("github_app_authorization", body).as_deref(), Some(named));
     assert_eq!(hint("push", json!({})), None);
     assert_eq!(hint("ping", json!({})), None);
+}
+
+#[test]
+fn event_says_only_which_pull_request() {
+    let head = |name: &str, id: u64| json!({"ref": name, "sha": "aaaa", "repo": {"id": id}});
+    let pull = |head: Value| json!({"repository": {"id": 42}, "pull_request": {"head": head}});
+    let suite = |branch: Value| json!({"head_branch": branch, "pull_requests": []});
+    let branch = |name: &str, sha: &str| json!({"name": name, "commit": {"sha": sha}});
+    let ours = Some(HookedBy::Branch("bobbin/add-a".to_owned()));
+    let with = |name: &str, value: Value| {
+        let mut body = json!({"repository": {"id": 42}});
+        body[name] = value;
+        body
+    };
+    let status =
+        |branches: &[Value]| json!({"repository": {"id": 42}, "sha": "aaaa", "branches": branches});
+    for (event, body, by) in [
+        ("pull_request", pull(head("bobbin/add-a", 42)), &ours),
+        ("pull_request_review", pull(head("bobbin/add-a", 42)), &ours),
+        ("pull_request_review_comment", pull(head("bobbin/add-a", 42)), &ours),
+        ("pull_request_review_thread", pull(head("bobbin/add-a", 42)), &ours),
+        ("pull_request", pull(head("add-a", 42)), &None),
+        // A fork's branch may have any name, and a fork may be gone.
+        ("pull_request", pull(head("bobbin/add-a", 43)), &None),
+        ("pull_request", pull(json!({"ref": "bobbin/add-a", "repo": null})), &None),
+        ("check_suite", with("check_suite", suite(json!("bobbin/add-a"))), &ours),
+        ("check_suite", with("check_suite", suite(Value::Null)), &None),
+        (
+            "check_run",
+            with("check_run", json!({"check_suite": suite(json!("bobbin/add-a"))})),
+            &ours,
+        ),
+        ("workflow_run", with("workflow_run", json!({"head_branch": "bobbin/add-a"})), &ours),
+        ("workflow_run", with("workflow_run", json!({"head_branch": "main"})), &None),
+        ("status", status(&[branch("main", "aaaa"), branch("bobbin/add-a", "aaaa")]), &ours),
+        // The commit is in a branch's history, and is not its head.
+        ("status", status(&[branch("bobbin/add-a", "bbbb")]), &None),
+        ("status", status(&[]), &None),
+        (
+            "issue_comment",
+            with("issue", json!({"number": 5, "pull_request": {"url": "x"}})),
+            &Some(HookedBy::Number(5)),
+        ),
+        ("issue_comment", with("issue", json!({"number": 5})), &None),
+    ] {
+        let found = match read(event, &body).unwrap() {
+            Event::PullRequest(hooked) => {
+                assert_eq!(hooked.repository, RepositoryId(42));
+                Some(hooked.by)
+            }
+            Event::Other => None,
+            found => panic!("{event}: {found:?}"),
+        };
+        assert_eq!(found, *by, "{event} {body}");
+    }
+    assert_eq!(read("check_run", &json!({"repository": {"id": 42}})), Err(UnreadableHook));
+    assert_eq!(read("pull_request", &json!({})), Err(UnreadableHook));
 }
 
 /// GitHub's own examples, from the folder beside the one that `BOBBIN_SPECS` names.

@@ -19,6 +19,7 @@ use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
+use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -30,7 +31,7 @@ use crate::dice::Dice;
 use crate::forge;
 use crate::home::{Caller, Home};
 use crate::plan::Late;
-use crate::services::{Missed, Moving, Sent, Services, Serving, perform, silent};
+use crate::services::{Missed, Moving, Sent, Services, Serving, perform, polled, silent};
 use crate::state::Inner;
 use crate::thread::SimThread;
 use crate::thread::running::changes;
@@ -403,6 +404,15 @@ impl Services for Here<'_> {
 
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
         self.inner.places[self.worker.place].forge.pull_request(branch)
+    }
+
+    fn poll(&mut self, number: u64) -> Result<WatchedPullRequest, Failure> {
+        let forge = &self.inner.places[self.worker.place].forge;
+        let at = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
+        let unknown = || Failure::TurnFailed { reason: "there is no such pull request".to_owned() };
+        let (branch, seen) = forge.pulls.get(at).ok_or_else(unknown)?;
+        let head = forge.branches.get(branch).map_or("", String::as_str);
+        Ok(polled(seen, branch, head))
     }
 
     fn open_pull_request(&mut self, branch: &str, is_draft: bool) -> Opened {

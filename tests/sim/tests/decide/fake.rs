@@ -9,9 +9,10 @@ use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
+use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
-use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform};
+use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
 
 /// So long after it began to hold a run.
 pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
@@ -126,6 +127,17 @@ pub(super) struct State {
     pub(super) pushes: Vec<(String, Option<String>, String)>,
     /// Pull requests by branch, oldest first.
     pub(super) pulls: Vec<(String, PullRequestSeen)>,
+    /// What polls of a pull request see; otherwise what follows from `pulls`.
+    pub(super) watched: Option<WatchedPullRequest>,
+    /// Why polls fail, if they do.
+    pub(super) poll_fails: Option<Failure>,
+    pub(super) polls: u32,
+    /// End of what people do with a pull request; otherwise nobody has an account.
+    pub(super) act_end: Option<ActEnd>,
+    /// What they did, with the head that they saw and who they are.
+    pub(super) acts: Vec<(PullRequestAct, String, String)>,
+    /// How often the card of a pull request was posted or edited.
+    pub(super) pull_request_cards: u32,
     /// Linked accounts that may push, or may not, by the person.
     pub(super) accounts: BTreeMap<String, Presser>,
     /// The next clone comes to this.
@@ -447,6 +459,27 @@ impl Services for Here<'_> {
         Some(seen.clone())
     }
 
+    fn poll(&mut self, number: u64) -> Result<WatchedPullRequest, Failure> {
+        self.s.polls += 1;
+        if let Some(failure) = self.s.poll_fails.clone() {
+            return Err(failure);
+        }
+        if let Some(watched) = self.s.watched.clone() {
+            return Ok(watched);
+        }
+        let unknown = || Failure::TurnFailed { reason: "there is no such pull request".to_owned() };
+        let of = |(_, seen): &&(String, PullRequestSeen)| seen.at.number == number;
+        let (branch, seen) = self.s.pulls.iter().find(of).ok_or_else(unknown)?;
+        let head = self.s.branches.get(branch).map_or("", String::as_str);
+        Ok(polled(seen, branch, head))
+    }
+
+    fn act(&mut self, _: u64, act: PullRequestAct, head: &str, person: &str) -> ActEnd {
+        self.s.acts.push((act, head.to_owned(), person.to_owned()));
+        let unknown = || ActEnd::NotLinked { why: "You have not connected it.".to_owned() };
+        self.s.act_end.clone().unwrap_or_else(unknown)
+    }
+
     fn presser(&mut self, person: &str) -> Presser {
         self.s.accounts.get(person).cloned().unwrap_or(Presser::NotLinked)
     }
@@ -667,6 +700,7 @@ impl Services for Here<'_> {
         post: &Post,
     ) -> Result<PostRef, Failure> {
         let s = &mut *self.s;
+        s.pull_request_cards += u32::from(*kind == PostKind::PullRequest);
         if matches!(kind, PostKind::Rolled(_)) && at.is_none() && s.fail_roll > 0 {
             s.fail_roll -= 1;
             return Err(busy());

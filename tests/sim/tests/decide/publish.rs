@@ -5,7 +5,7 @@ use super::*;
 use bobbin_core::records::card::{PublishOffer, Review};
 
 const BASE: &str = "1111111111111111111111111111111111111111";
-const FIRST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+pub(super) const FIRST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// A thread whose turn has changed a private repository, that is open everywhere.
@@ -33,7 +33,7 @@ fn worked() -> Fake {
 }
 
 /// The sandbox's work ends in this commit.
-fn holds(world: &Fake, commit: &str) {
+pub(super) fn holds(world: &Fake, commit: &str) {
     let files = vec![OutgoingFile { path: "a.txt".to_owned(), how: OutgoingChange::Added }];
     let subject = "Add the page".to_owned();
     world.with(|s| {
@@ -47,12 +47,16 @@ fn publish(id: &str, step: PublishStep, channel: &str) -> Message {
     work(id, Work::Publish { step, by: person("ann"), membership })
 }
 
-fn show(id: &str) -> Message {
+pub(super) fn show(id: &str) -> Message {
     publish(id, PublishStep::Show { subject: None, body: None }, "10")
 }
 
-fn press(id: &str, commit: &str) -> Message {
+pub(super) fn press(id: &str, commit: &str) -> Message {
     publish(id, PublishStep::Push { commit: commit.to_owned() }, "10")
+}
+
+pub(super) fn act(id: &str, act: PullRequestAct, head: &str) -> Message {
+    publish(id, PublishStep::Act { act, head: head.to_owned() }, "10")
 }
 
 fn reviews(world: &Fake) -> Vec<Review> {
@@ -65,7 +69,7 @@ fn reviews(world: &Fake) -> Vec<Review> {
     })
 }
 
-fn notices(world: &Fake) -> Vec<String> {
+pub(super) fn notices(world: &Fake) -> Vec<String> {
     world.with(|s| {
         let said = s.posts.values().filter_map(|post| match post {
             Post::Notice(word) => Some(word.clone()),
@@ -79,7 +83,7 @@ fn branch(world: &Fake) -> String {
     record(world).publication.unwrap().branch
 }
 
-fn published() -> Fake {
+pub(super) fn published() -> Fake {
     let world = worked();
     deliver_until_done(&world, &show("p1"), 1);
     deliver_until_done(&world, &press("p2", FIRST), 1);

@@ -13,7 +13,7 @@ use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
 use crate::discord::{completion, configure, editing, form};
 use crate::press::FormInput;
-use crate::{Inbound, Lookup, review};
+use crate::{Inbound, Lookup, pull_request, review};
 
 pub(super) const UNKNOWN_COMMAND: &str =
     "This command no longer exists. `/help` shows the current ones.";
@@ -119,6 +119,10 @@ impl AdmittedInteraction<'_> {
             )),
             Some(CustomId::Publish) => self.publish(review::asked(None, None)),
             Some(CustomId::Push { commit }) => match review::push(&commit) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
+            },
+            Some(CustomId::Act { act, head }) => match pull_request::step(act, &head) {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
             },

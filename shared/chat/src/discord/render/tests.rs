@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use super::super::check::assert_fits;
 use super::card::cost;
 use super::*;
+use crate::pull_request::tests::a_card;
 use crate::review::tests::{many_files, review as a_review};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
@@ -702,6 +703,7 @@ proptest! {
         }
         let shown = Review { repository: other.clone(), branch: text.clone(), into: other.clone(), ..a_review(&other, &text) };
         rules(CREATE, &post(&Post::Review(shown)).body);
+        rules(CREATE, &post(&Post::PullRequest(a_card(&text))).body);
         rules(CREATE, &chunk(&text, true, Some(&other)).body);
         rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
         rules(ORIGINAL, &diff(&text).body);

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::block_kit::problems;
+use crate::pull_request::tests::a_card;
 use crate::review::tests::{many_files, review as a_review};
 use crate::slack::render::{self, AgentSessionStatus, CardStyle, RenderedBlocks};
 
@@ -514,10 +515,12 @@ fn any_post() -> impl Strategy<Value = Post> {
             Review { repository: name.clone(), branch: name.clone(), ..a_review(&subject, &body) };
         Post::Review(Review { into: name, ..names })
     });
+    let pull_request = hostile().prop_map(|name| Post::PullRequest(a_card(&name)));
     prop_oneof![
         card,
         ask,
         review,
+        pull_request,
         hostile().prop_map(|text| Post::Chunk { text, last: true, file: None, card: None }),
         hostile().prop_map(Post::Notice),
     ]

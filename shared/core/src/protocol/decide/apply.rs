@@ -1,8 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, publish,
-    record, results, steer, untold, words,
+    Context, Next, absence, acts, aside, choose, failed, operate, outage, outside, provision,
+    publish, record, results, steer, untold, watch, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::Effect;
@@ -59,7 +59,9 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Pushed(ended) => publish::pushed(session, ended),
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
         Event::PresserSeen(seen) => session.observed.forge.presser = Some(seen),
-        Event::Opened(ended) => publish::opened(session, ended),
+        Event::Opened(ended) => publish::opened(session, of, ended, context),
+        Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
+        Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {
             outage::provider_answered(session);
             provision::not_cloned(session, &why, context);
@@ -388,6 +390,9 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
     }
     if let Some(aside) = aside::kind(session, of) {
         return aside::posted(session, aside, at);
+    }
+    if watch::is_about(of) {
+        return watch::posted(session, of, at, context);
     }
     let ending = session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending());
     match (of.posts(), &mut session.turn) {

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Next, absence, aside, down, lease, outage, outside, record, results, stray, untold,
-    wait, words,
+    wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
@@ -22,6 +22,10 @@ pub(super) fn failed(
     absence::failed_to_confirm(session, of);
     if untold::is_about(session, of) {
         untold::failed(session, &failure, context);
+        return None;
+    }
+    if watch::is_about(of) {
+        watch::failed(session, of, &failure, context);
         return None;
     }
     if let Some(aside) = aside::kind(session, of) {

@@ -7,6 +7,7 @@
 //! decides on that message.
 
 mod absence;
+mod acts;
 mod answer;
 mod apply;
 mod aside;
@@ -36,6 +37,7 @@ mod stray;
 mod teardown;
 mod untold;
 mod wait;
+mod watch;
 pub mod words;
 
 use crate::base::ids::Ms;
@@ -138,6 +140,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => teardown::sweep(session, context),
+        Work::Poll => watch::hinted(session, context),
         Work::Reconcile => teardown::reconcile(session, context),
         Work::Reset { by, membership, keeps_files: true } => {
             teardown::begin_anew(session, (by, membership), context)

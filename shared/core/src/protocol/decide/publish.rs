@@ -6,14 +6,14 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, finish, forge, notice, record, words};
+use super::{Context, Next, acts, finish, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
 use crate::records::carried::Carried;
 use crate::records::ledger::LedgerEntry;
-use crate::records::message::PublishStep;
+use crate::records::message::{PublishStep, Work};
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
@@ -93,9 +93,9 @@ pub(super) fn next(
         return next;
     }
     if record::has_ended(session, &context.delivery.message.id) {
-        return record::at_rest(session, Next::Done, context);
+        return done(session, context);
     }
-    if session.observed.forge.is_shown {
+    if session.observed.forge.is_shown || session.observed.forge.is_acted {
         return end(session, context);
     }
     if let Some(word) = session.observed.forge.ending.clone() {
@@ -107,28 +107,43 @@ pub(super) fn next(
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
     }
-    let Some(carried) = carried(session) else {
-        return told(session, words::NOTHING_CARRIED, context);
-    };
-    let channel = (!membership.operates).then_some(&*membership.channel);
-    let way = match may(&carried, channel, context) {
-        Ok(way) => way,
-        Err(why) => return told(session, &why, context),
-    };
-    let limits = context.delivery.limits;
-    if context.delivery.receive > limits.retry.attempts + 1 {
+    if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
         return told(session, &words::kept_failing(None), context);
     }
-    if !record::is_idle(session, context) {
-        return Next::Hold {
-            delay_ms: limits.retry.backoff(context.delivery.receive),
-            why: "a turn is running in the sandbox".to_owned(),
-        };
-    }
     match step {
-        PublishStep::Push { commit } => push(session, commit, by, carried, way, context),
-        PublishStep::Show { .. } => show(session, step, carried, way, context),
+        PublishStep::Act { act, head } => acts::next(session, (*act, head), by, context),
+        PublishStep::Push { commit } => match prepared(session, membership, context) {
+            Ok((carried, way)) => push(session, commit, by, carried, way, context),
+            Err(next) => *next,
+        },
+        PublishStep::Show { subject, body } => match prepared(session, membership, context) {
+            Ok((carried, way)) => {
+                show(session, (subject.as_deref(), body.as_deref()), carried, way, context)
+            }
+            Err(next) => *next,
+        },
     }
+}
+
+/// The work that may leave, of a sandbox in which nothing runs.
+fn prepared(
+    session: &mut Session,
+    membership: &Membership,
+    context: &Context<'_>,
+) -> Result<(Carried, Way), Box<Next>> {
+    let Some(carried) = carried(session) else {
+        return Err(Box::new(told(session, words::NOTHING_CARRIED, context)));
+    };
+    let channel = (!membership.operates).then_some(&*membership.channel);
+    let way =
+        may(&carried, channel, context).map_err(|why| Box::new(told(session, &why, context)))?;
+    if !record::is_idle(session, context) {
+        return Err(Box::new(Next::Hold {
+            delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
+            why: "a turn is running in the sandbox".to_owned(),
+        }));
+    }
+    Ok((carried, way))
 }
 
 /// The repository that was brought into the present sandbox; `None` if there is none, or it had no commit.
@@ -137,7 +152,7 @@ fn carried(session: &Session) -> Option<Carried> {
 }
 
 /// Says this in the thread, then ends the message.
-fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+pub(super) fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     session.observed.forge.ending = Some(word.to_owned());
     match notice::once(session, word, context) {
         Next::Done => end(session, context),
@@ -153,17 +168,32 @@ fn end(session: &mut Session, context: &Context<'_>) -> Next {
     }
     let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
     record::remember(session, ended, context);
-    record::at_rest(session, Next::Done, context)
+    record::arm_thread(session, context);
+    done(session, context)
+}
+
+/// What is left of a message that has ended: the card shows what a person did.
+fn done(session: &mut Session, context: &Context<'_>) -> Next {
+    let shown = if is_act(context) { watch::step(session, true, context) } else { None };
+    shown.unwrap_or_else(|| record::at_rest(session, Next::Done, context))
 }
 
 /// A retry cannot help: the thread is told.
-pub(super) fn refused(session: &mut Session, reason: &str) {
-    session.observed.forge.ending = Some(words::not_published(reason));
+pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
+    let word =
+        if is_act(context) { words::nothing_done(reason) } else { words::not_published(reason) };
+    session.observed.forge.ending = Some(word);
+}
+
+/// Whether a person does something with the open pull request.
+fn is_act(context: &Context<'_>) -> bool {
+    let work = &context.delivery.message.work;
+    matches!(work, Work::Publish { step: PublishStep::Act { .. }, .. })
 }
 
 fn show(
     session: &mut Session,
-    step: &PublishStep,
+    texts: (Option<&str>, Option<&str>),
     carried: Carried,
     way: Way,
     context: &Context<'_>,
@@ -186,7 +216,14 @@ fn show(
                     publication.pull_request = Some(at);
                 }
             }
-            Some(Some(_)) => session.publication = None,
+            Some(Some(PullRequestSeen { state, .. })) => {
+                watch::ended(session, state, context);
+                if let Some(next) = watch::step(session, true, context) {
+                    return next;
+                }
+                watch::end(session, context);
+                session.publication = None;
+            }
             Some(None) => {}
         }
     }
@@ -219,7 +256,7 @@ fn show(
         return Next::Do(Effect::Recall { turns });
     };
     let repository = &carried.repository;
-    let proposal = proposal(step, commit, &found, &entries, repository.is_private);
+    let proposal = proposal(texts, commit, &found, &entries, repository.is_private);
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
     let publication = session.publication.get_or_insert_with(|| {
@@ -250,16 +287,12 @@ fn show(
 /// Subject and text: what the person wrote, else words of the work. A public repository learns neither who asked nor
 /// where.
 fn proposal(
-    step: &PublishStep,
+    (wanted, text): (Option<&str>, Option<&str>),
     commit: String,
     found: &str,
     entries: &[LedgerEntry],
     is_private: bool,
 ) -> Proposal {
-    let (wanted, text) = match step {
-        PublishStep::Show { subject, body } => (subject.as_deref(), body.as_deref()),
-        PublishStep::Push { .. } => (None, None),
-    };
     let answered = |entry: &&LedgerEntry| {
         entry.outcome == Outcome::Answered && (entry.usage.files > 0 || entry.usage.files_unknown)
     };
@@ -304,8 +337,7 @@ fn push(
     let id = context.delivery.message.id.clone();
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
-        let step = PublishStep::Show { subject: None, body: None };
-        return show(session, &step, carried, way, context);
+        return show(session, (None, None), carried, way, context);
     }
     let has_pushed = session.publication.as_ref().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
@@ -424,19 +456,26 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
 }
 
 /// End of the call that opens a pull request.
-pub(super) fn opened(session: &mut Session, ended: Opened) {
+pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context: &Context<'_>) {
     let Some(publication) = &mut session.publication else {
         return;
     };
+    let mut is_open = false;
     let word = match ended {
         Opened::There(seen) => {
             let known = publication.pull_request.replace(seen.at.clone());
             publication.shown = None;
+            is_open = seen.state == PullRequestState::Open;
             words::pull_request_is_there(&seen, known.is_some_and(|known| known == seen.at))
         }
         Opened::Refused { why } => words::pull_request_refused(&publication.branch, &why),
     };
     session.observed.forge.ending = Some(word);
+    if let Effect::Forge(ForgeEffect::OpenPullRequest { repository, .. }) = of
+        && is_open
+    {
+        watch::begin(session, repository, context);
+    }
 }
 
 /// A publication never makes a sandbox: the work would not be in it.

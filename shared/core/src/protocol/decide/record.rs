@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next};
+use super::{Context, Next, watch};
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
@@ -257,7 +257,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
         };
         let is_left = session.stray.is_some() && is_up;
         let left = is_left.then_some(now + limits.sandbox.stop_ms);
-        left.into_iter().chain(untold_due(session, context)).min()
+        left.into_iter().chain(untold_due(session, context)).chain(watch::due(session)).min()
     };
 }
 

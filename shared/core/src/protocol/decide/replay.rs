@@ -45,7 +45,7 @@ pub fn replay(
         return Replay::Unreadable;
     };
     match body {
-        Body::Message(Message { work: Work::Sweep | Work::Reconcile, .. })
+        Body::Message(Message { work: Work::Sweep | Work::Poll | Work::Reconcile, .. })
         | Body::Announce(_)
         | Body::DeadLetters(_)
         | Body::Forge(_) => return Replay::AsksItself,

@@ -1,6 +1,6 @@
 //! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
-use super::{Context, Next, finish, lease, notice, outside, record, share, stray, words};
+use super::{Context, Next, finish, lease, notice, outside, record, share, stray, watch, words};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::outcome::Outcome;
@@ -46,6 +46,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     if session.turn.is_some()
         && let Some(next) = finish::leftover(session, context)
     {
+        return next;
+    }
+    if let Some(next) = watch::step(session, false, context) {
         return next;
     }
     // The sweeper sends another sweep, and an operation on the sandbox would wait behind this one.

@@ -4,7 +4,9 @@ use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
 use crate::records::ask::About;
 use crate::records::message::Quote;
-use crate::records::publication::{PullRequestSeen, PullRequestState};
+use crate::records::publication::{
+    ActEnd, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
+};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::apart;
 use crate::text::{one_line, shorten, units};
@@ -300,6 +302,63 @@ pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
         PullRequestState::Open => "is open",
     };
     format!("Pull request #{} {what}: {}", seen.at.number, seen.at.page)
+}
+
+/// A person pressed a button of a card whose pull request is not watched.
+pub const NO_OPEN_PULL_REQUEST: &str =
+    "Nothing was done: this thread has no open pull request any more.";
+
+/// A person's act failed, and a retry cannot help.
+#[must_use]
+pub fn nothing_done(why: &str) -> String {
+    format!("Nothing was done: {why}")
+}
+
+/// What a person did with the pull request, or why they could not.
+#[must_use]
+pub fn acted(
+    thread: &ThreadKey,
+    (act, number): (PullRequestAct, u64),
+    name: &str,
+    ended: &ActEnd,
+) -> String {
+    let who = if name.is_empty() { "Somebody" } else { name };
+    match (ended, act) {
+        (ActEnd::Done, PullRequestAct::MarkReady) => {
+            format!("{who} marked pull request #{number} as ready for review.")
+        }
+        (ActEnd::Done, PullRequestAct::Merge) => format!("{who} merged pull request #{number}."),
+        (ActEnd::Done, PullRequestAct::UpdateBranch) => {
+            format!("{who} had the base merged into the branch of pull request #{number}.")
+        }
+        (ActEnd::Queued, _) => format!("{who} put pull request #{number} into the merge queue."),
+        (ActEnd::HeadMoved, _) => nothing_done(&format!(
+            "somebody has pushed to pull request #{number} since its card showed it. The card shows the newest commit now: press again."
+        )),
+        (ActEnd::Conflicts, _) => nothing_done(&format!(
+            "pull request #{number} conflicts with its base. Ask the agent to merge the base."
+        )),
+        (ActEnd::NotLinked { why }, _) => {
+            let github = thread.command(Command::GitHub);
+            nothing_done(&format!(
+                "it takes a GitHub account of your own. {why} `{github} connect` connects it; then press again."
+            ))
+        }
+        (ActEnd::Refused { why }, _) => nothing_done(&format!("GitHub refused it: {why}")),
+    }
+}
+
+/// The pull request was merged or closed.
+#[must_use]
+pub fn pull_request_has_ended(at: &PullRequestRef, state: PullRequestState) -> String {
+    let what = match state {
+        PullRequestState::Merged => "was merged",
+        _ => "was closed without being merged",
+    };
+    format!(
+        "Pull request #{} {what}: {} The next work here begins a new branch.",
+        at.number, at.page
+    )
 }
 
 /// The provider has been unavailable for too long. `begun`: the agent had been given the prompt.

@@ -57,4 +57,8 @@ pub enum Fault {
     PushesUnshown,
     /// A pull request is opened without a look for an earlier one, and the forge takes a second.
     OpensUnseen,
+    /// The chat says that it has taken an edit, and has not.
+    EditsAreLost,
+    /// A poll sees what was there before.
+    PollsSeeThePast,
 }

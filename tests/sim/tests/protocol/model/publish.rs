@@ -56,6 +56,8 @@ pub enum Kind {
     Show,
     /// Somebody presses on the proposal of this work.
     Press(u8),
+    /// Not accepted in order: a hint at the pull request, whenever its card is not true.
+    Watch,
 }
 
 /// A world to explore.
@@ -96,6 +98,8 @@ struct Branch {
     has: Persons,
     pull: Option<PullRequestState>,
     pulls: u8,
+    /// What the card shows.
+    card: Option<PullRequestState>,
 }
 
 /// A call on its way to the forge.
@@ -134,6 +138,8 @@ pub struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Accept,
+    /// A webhook comes.
+    Hint,
     Deliver,
     Step(usize),
     /// The call of this worker's effect is sent, and the worker dies.
@@ -179,12 +185,14 @@ fn repository() -> ForgeRepository {
 
 impl Publishing {
     pub fn new(kinds: &[Kind], budget: Budget, fault: Option<Fault>) -> Self {
+        let of = |step| Work::Publish { step, by: person(), membership: Membership::default() };
         let work = |kind: &Kind| {
-            let step = match kind {
-                Kind::Show => PublishStep::Show { subject: None, body: None },
-                Kind::Press(work) => PublishStep::Push { commit: commit(*work) },
+            let work = match kind {
+                Kind::Show => of(PublishStep::Show { subject: None, body: None }),
+                Kind::Press(work) => of(PublishStep::Push { commit: commit(*work) }),
+                Kind::Watch => Work::Poll,
             };
-            (thread(), Work::Publish { step, by: person(), membership: Membership::default() })
+            (thread(), work)
         };
         let owners = BTreeSet::from(["acme".to_owned()]);
         let driver = Driver::of(&thread(), kinds.iter().map(work)).at_forge(BoundForge {
@@ -238,12 +246,30 @@ impl Publishing {
         match self.kinds.get(usize::from(s.accepted)) {
             Some(Kind::Show) => true,
             Some(Kind::Press(work)) => s.facts.contains(&Fact::Proposed { commit: commit(*work) }),
-            None => false,
+            Some(Kind::Watch) | None => false,
         }
+    }
+
+    /// The message of a hint, if one comes now.
+    fn hint(&self, s: &State) -> Option<u8> {
+        let at = self.kinds.iter().position(|kind| *kind == Kind::Watch)?;
+        let message = u8::try_from(at).ok()?;
+        let record = self.record(s);
+        let publication = record.publication.as_ref().filter(|one| one.watch.is_some())?;
+        let branch = s.branches.iter().find(|branch| branch.name == publication.branch)?;
+        let is_coming = s.queue.contains(&message);
+        (branch.card != branch.pull && !is_coming).then_some(message)
+    }
+
+    /// Every card that there is to be shows how its pull request stands.
+    fn has_true_cards(&self, s: &State) -> bool {
+        !self.kinds.contains(&Kind::Watch)
+            || s.branches.iter().all(|branch| branch.card == branch.pull)
     }
 
     fn quiet(&self, s: &State) -> bool {
         !self.can_accept(s)
+            && self.hint(s).is_none()
             && s.queue.is_empty()
             && s.workers.iter().all(Option::is_none)
             && s.late.is_none()
@@ -251,7 +277,7 @@ impl Publishing {
 
     /// Nothing is under way, everybody was answered, and the record names what is at the forge.
     fn converged(&self, s: &State) -> bool {
-        self.quiet(s) && promises::check(&self.history(s, true)).is_ok()
+        self.quiet(s) && self.has_true_cards(s) && promises::check(&self.history(s, true)).is_ok()
     }
 
     fn history(&self, s: &State, at_end: bool) -> History {
@@ -281,6 +307,9 @@ impl Publishing {
     fn actions(&self, s: &State, actions: &mut Vec<Action>) {
         if self.can_accept(s) {
             actions.push(Action::Accept);
+        }
+        if self.hint(s).is_some() {
+            actions.push(Action::Hint);
         }
         if !s.in_flight && !s.queue.is_empty() && s.workers.contains(&None) {
             actions.push(Action::Deliver);
@@ -343,6 +372,7 @@ impl Publishing {
                 s.queue.push(s.accepted);
                 s.accepted += 1;
             }
+            Action::Hint => s.queue.extend(self.hint(last)),
             Action::Deliver => self.deliver(&mut s),
             Action::Step(slot) => self.step(&mut s, slot),
             Action::Send(slot) => {
@@ -554,7 +584,7 @@ impl Publishing {
 fn branch_of<'s>(s: &'s mut State, name: &str) -> &'s mut Branch {
     let at = s.branches.iter().position(|branch| branch.name == name).unwrap_or_else(|| {
         let name = name.to_owned();
-        s.branches.push(Branch { name, at: None, has: 0, pull: None, pulls: 0 });
+        s.branches.push(Branch { name, at: None, has: 0, pull: None, pulls: 0, card: None });
         s.branches.len() - 1
     });
     &mut s.branches[at]

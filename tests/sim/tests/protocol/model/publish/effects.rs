@@ -11,10 +11,12 @@ use bobbin_core::records::publication::{
     Opened, Outgoing, OutgoingChange, OutgoingFile, PullRequestRef, PullRequestSeen,
     PullRequestState, PushEnd,
 };
+use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::session::Session;
-use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
+use bobbin_core::records::watch::CardSight;
+use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, polled, silent};
 
 pub use bobbin_sim::services::Moving;
 
@@ -103,6 +105,19 @@ impl Services for Here<'_> {
         self.s.branches.iter().find(|one| one.name == branch).and_then(seen)
     }
 
+    fn poll(&mut self, _: u64) -> Result<WatchedPullRequest, Failure> {
+        let publication = self.known.and_then(|known| known.publication.as_ref());
+        let named = publication.map(|publication| publication.branch.as_str());
+        let branch = self.s.branches.iter().find(|one| Some(&*one.name) == named);
+        let found = branch.and_then(|branch| Some((branch, seen(branch)?))).ok_or_else(silent)?;
+        let (branch, pull) = found;
+        let mut watched = polled(&pull, &branch.name, branch.at.as_deref().unwrap_or_default());
+        if self.model.has(Fault::PollsSeeThePast) {
+            watched.pull.state = PullRequestState::Open;
+        }
+        Ok(watched)
+    }
+
     fn open_pull_request(&mut self, branch: &str, _: bool) -> Opened {
         let is_looked_for = !self.model.has(Fault::OpensUnseen);
         if let Some(seen) = self.pull_request(branch).filter(|_| is_looked_for) {
@@ -119,10 +134,21 @@ impl Services for Here<'_> {
         &mut self,
         turn: &TurnId,
         kind: &PostKind,
-        _: Option<&PostRef>,
+        edited: Option<&PostRef>,
         post: &Post,
     ) -> Result<PostRef, Failure> {
         let at = self.model.driver.turn_of(turn).map(usize::from);
+        if let (Some(at), Post::PullRequest(card)) = (at, post) {
+            let is_new = posted(self.s, at, kind);
+            let is_shown = is_new || edited.is_some() && !self.model.has(Fault::EditsAreLost);
+            if is_shown {
+                branch_of(self.s, &card.branch).card = match &card.seen {
+                    CardSight::Seen(_) => Some(PullRequestState::Open),
+                    CardSight::Ended(state) => Some(*state),
+                    CardSight::Unseen { .. } => None,
+                };
+            }
+        }
         if at.is_some_and(|at| posted(self.s, at, kind))
             && let Post::Review(review) = post.bare()
         {

@@ -91,6 +91,9 @@ impl Explored for Publishing {
                     |branch: &super::Branch| branch.at.is_some() && branch.has & s.files.has != 0;
                 s.files.has != 0 && s.branches.iter().any(is_after) && pushes(s) > 0
             }),
+            Property::sometimes("end shown", |_, s: &State| {
+                s.branches.iter().any(|branch| branch.card == Some(PullRequestState::Merged))
+            }),
             Property::sometimes("late", |_, s: &State| s.late.is_some()),
             Property::sometimes("two at work on it", |_, s: &State| {
                 s.workers.iter().all(Option::is_some)
@@ -112,7 +115,9 @@ const NONE: Budget = Budget { crashes: 0, lapses: 0, late: 0, commits: 0, ends: 
 const PUBLISHED: &[Kind] = &[Kind::Show, Kind::Press(1)];
 const UPDATED: &[Kind] = &[Kind::Show, Kind::Press(1), Kind::Show, Kind::Press(2)];
 
-const ROWS: [Row; 6] = [
+const WATCHED: &[Kind] = &[Kind::Show, Kind::Press(1), Kind::Watch];
+
+const ROWS: [Row; 7] = [
     Row {
         name: "presses_under_crashes",
         kinds: &[Kind::Show, Kind::Press(1), Kind::Press(1)],
@@ -138,6 +143,12 @@ const ROWS: [Row; 6] = [
         reaches: &["opened", "updated", "pushed after a person", "two at work on it", "converged"],
     },
     Row {
+        name: "watched_pull_requests",
+        kinds: &[Kind::Show, Kind::Press(1), Kind::Show, Kind::Watch],
+        budget: Budget { crashes: 2, lapses: 1, ends: 1, ..NONE },
+        reaches: &["opened", "merged", "end shown", "two at work on it", "converged"],
+    },
+    Row {
         name: "all_forge_troubles",
         kinds: UPDATED,
         budget: Budget { crashes: 1, late: 1, commits: 1, ends: 1, works: 1, ..NONE },
@@ -157,7 +168,7 @@ const LARGE: &str = "all_forge_troubles_to_two_workers";
 /// A design fault, where it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
-const PLANTED: [Planted; 3] = [
+const PLANTED: [Planted; 5] = [
     (
         "push_over_a_persons_commit",
         Fault::PushesOverAnything,
@@ -179,6 +190,8 @@ const PLANTED: [Planted; 3] = [
         Budget { crashes: 1, ..NONE },
         "promise 15",
     ),
+    ("card_that_stays_old", Fault::EditsAreLost, WATCHED, Budget { ends: 1, ..NONE }, "promise 9"),
+    ("poll_of_the_past", Fault::PollsSeeThePast, WATCHED, Budget { ends: 1, ..NONE }, "promise 9"),
 ];
 
 /// What happens in the smaller rows, for the document.

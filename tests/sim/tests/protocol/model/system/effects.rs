@@ -324,9 +324,12 @@ impl System {
             PostKind::Rolled(_) => &mut known.rolled,
             PostKind::Call => &mut known.call,
             PostKind::Chunk(_) | PostKind::Ask(_) | PostKind::Artifact(_) => &mut known.chunk,
-            PostKind::Notice | PostKind::Unshown | PostKind::Diff | PostKind::Review => {
-                &mut known.notice
-            }
+            PostKind::Notice
+            | PostKind::Unshown
+            | PostKind::Diff
+            | PostKind::Review
+            | PostKind::PullRequest
+            | PostKind::PullRequestEnd => &mut known.notice,
         };
         let stands = at.is_none() && *times > 0 && !self.has(Fault::NoPostId);
         if at.is_none() && !stands {

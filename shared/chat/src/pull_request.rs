@@ -1,0 +1,262 @@
+//! What the card of a pull request says on every chat.
+//!
+//! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
+//! effect.
+
+use bobbin_core::records::message::PublishStep;
+use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
+use bobbin_core::records::pull_request::Mergeability;
+use bobbin_core::records::watch::{
+    CardSight, CheckSummary, CheckWord, Names, PullRequestCard, ReviewSummary, SeenPullRequest,
+};
+
+use crate::review::is_commit;
+
+/// Maximum length of one name.
+pub(crate) const NAME_UNITS_MAX: usize = 80;
+/// Maximum length of what a forge said.
+pub(crate) const WHY_UNITS_MAX: usize = 400;
+/// Digits of a commit as shown.
+const COMMIT_DIGITS: usize = 12;
+
+/// The step of a button of the card; `None` if this is no commit.
+pub(crate) fn step(act: PullRequestAct, head: &str) -> Option<PublishStep> {
+    is_commit(head).then(|| PublishStep::Act { act, head: head.to_owned() })
+}
+
+/// The buttons of the card, and the head to which they are bound.
+pub(crate) fn acts(card: &PullRequestCard) -> Vec<(PullRequestAct, &str)> {
+    let CardSight::Seen(seen) = &card.seen else {
+        return Vec::new();
+    };
+    seen.acts().into_iter().map(|act| (act, &*seen.head)).collect()
+}
+
+/// How a card looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Something has failed.
+    Bad,
+    /// Everything is well.
+    Good,
+    /// Neither.
+    Neutral,
+}
+
+pub(crate) fn title(card: &PullRequestCard) -> String {
+    format!("Pull request #{}", card.at.number)
+}
+
+pub(crate) fn tone(card: &PullRequestCard) -> Tone {
+    match &card.seen {
+        CardSight::Seen(seen) => match (seen.checks.verdict, seen.merge) {
+            (CheckWord::Red, _) | (_, Mergeability::Conflicts) => Tone::Bad,
+            (CheckWord::Green, _) => Tone::Good,
+            _ => Tone::Neutral,
+        },
+        CardSight::Ended(PullRequestState::Merged) => Tone::Good,
+        CardSight::Ended(_) | CardSight::Unseen { .. } => Tone::Neutral,
+    }
+}
+
+/// The lines below the title. `code` shows a name, and `words` a sentence of somebody else.
+pub(crate) fn lines(
+    card: &PullRequestCard,
+    code: impl Fn(&str) -> String,
+    words: impl Fn(&str) -> String,
+) -> Vec<String> {
+    match &card.seen {
+        CardSight::Ended(PullRequestState::Merged) => vec!["Merged.".to_owned()],
+        CardSight::Ended(_) => vec!["Closed without being merged.".to_owned()],
+        CardSight::Unseen { why } => vec![format!(
+            "Bobbin could not look at it lately, so it may have changed: {} Bobbin keeps trying.",
+            words(why)
+        )],
+        CardSight::Seen(seen) => vec![
+            state(seen, &code),
+            checks(&seen.checks, &code),
+            reviews(&seen.reviews, &code),
+            merge(seen, &code),
+        ],
+    }
+}
+
+fn state(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
+    let what = match (seen.is_queued, seen.is_draft) {
+        (true, _) => "Waiting in the merge queue",
+        (false, true) => "Draft",
+        (false, false) => "Open",
+    };
+    let head = code(seen.head.get(..COMMIT_DIGITS).unwrap_or(&seen.head));
+    let by = if seen.is_theirs { ", pushed by somebody else" } else { "" };
+    format!("{what}, into {}. Newest commit: {head}{by}.", code(&seen.base))
+}
+
+fn checks(checks: &CheckSummary, code: impl Fn(&str) -> String) -> String {
+    let CheckSummary { verdict, passed, running, failed, held, missing, is_cut } = checks;
+    let said = match verdict {
+        CheckWord::None => return "Checks: none.".to_owned(),
+        CheckWord::Green => return format!("Checks: all {passed} passed."),
+        CheckWord::Held | CheckWord::Red | CheckWord::Unsettled => {
+            let counted = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+            let named = |names: &Names, what: &str| {
+                let count = counted(names.total, what)?;
+                Some(format!("{count} ({})", listed(names, &code)))
+            };
+            let parts = [
+                named(failed, "failed"),
+                named(held, "cancelled or waiting for a person"),
+                counted(*running, "running"),
+                named(missing, "required and not begun"),
+                counted(*passed, "passed"),
+            ];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }
+    };
+    let is_quiet = *running == 0 && missing.total == 0;
+    let more = match verdict {
+        _ if *is_cut => " There are more than Bobbin reads: the page has them all.",
+        CheckWord::Unsettled if is_quiet => " More may begin.",
+        _ => "",
+    };
+    let said = if said.is_empty() { "none yet" } else { &said };
+    format!("Checks: {said}.{more}")
+}
+
+fn reviews(reviews: &ReviewSummary, code: impl Fn(&str) -> String) -> String {
+    let ReviewSummary { approved, changes, threads, is_required } = reviews;
+    let by = |names: &Names, what: &str| {
+        (names.total > 0).then(|| format!("{what} by {}", listed(names, &code)))
+    };
+    let parts = [
+        by(changes, "changes wanted"),
+        by(approved, "approved"),
+        match threads {
+            0 => None,
+            1 => Some("1 open thread".to_owned()),
+            many => Some(format!("{many} open threads")),
+        },
+        is_required.then(|| "an approval is required".to_owned()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        "Reviews: none.".to_owned()
+    } else {
+        format!("Reviews: {}.", parts.join(", "))
+    }
+}
+
+fn merge(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
+    let base = code(&seen.base);
+    match seen.merge {
+        Mergeability::Unknown => "Merging: not known yet.".to_owned(),
+        Mergeability::Clean => "Merging: nothing is in the way.".to_owned(),
+        Mergeability::Conflicts => {
+            format!("Merging: conflicts with {base}, where the same lines were changed.")
+        }
+        Mergeability::Behind => format!("Merging: {base} has to be merged into it first."),
+        Mergeability::Blocked => {
+            "Merging: a rule of the repository does not allow it yet.".to_owned()
+        }
+    }
+}
+
+fn listed(names: &Names, code: impl Fn(&str) -> String) -> String {
+    let shown: Vec<String> = names.first.iter().map(|name| code(name)).collect();
+    let more = names.total.saturating_sub(names.first.len());
+    let shown = shown.join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use bobbin_core::records::publication::PullRequestRef;
+
+    use super::*;
+
+    /// A card of a pull request with names that try to do something.
+    pub(crate) fn a_card(name: &str) -> PullRequestCard {
+        let names = |count: usize| std::iter::repeat_n(name.to_owned(), count).collect::<Names>();
+        PullRequestCard {
+            at: PullRequestRef { number: 5, page: "https://github.com/acme/api/pull/5".to_owned() },
+            repository: "acme/api".to_owned(),
+            branch: "bobbin/add-12345678".to_owned(),
+            seen: CardSight::Seen(SeenPullRequest {
+                is_draft: true,
+                is_queued: false,
+                head: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+                is_theirs: false,
+                base: "main".to_owned(),
+                checks: CheckSummary {
+                    verdict: CheckWord::Red,
+                    passed: 4,
+                    running: 0,
+                    failed: names(7),
+                    held: Names::default(),
+                    missing: Names::default(),
+                    is_cut: false,
+                },
+                reviews: ReviewSummary {
+                    changes: names(1),
+                    threads: 2,
+                    ..ReviewSummary::default()
+                },
+                merge: Mergeability::Conflicts,
+            }),
+        }
+    }
+
+    fn said(card: &PullRequestCard) -> String {
+        lines(card, |name| format!("‹{name}›"), str::to_owned).join("\n")
+    }
+
+    fn seen_mut(card: &mut PullRequestCard) -> &mut SeenPullRequest {
+        match &mut card.seen {
+            CardSight::Seen(seen) => seen,
+            _ => panic!("not seen"),
+        }
+    }
+
+    #[test]
+    fn card_says_what_stands_in_the_way() {
+        let card = a_card("lint");
+        assert_eq!(
+            said(&card),
+            "Draft, into ‹main›. Newest commit: ‹0123456789ab›.\n\
+             Checks: 7 failed (‹lint›, ‹lint›, ‹lint›, ‹lint›, ‹lint› and 2 more), 4 passed.\n\
+             Reviews: changes wanted by ‹lint›, 2 open threads.\n\
+             Merging: conflicts with ‹main›, where the same lines were changed."
+        );
+        assert_eq!(tone(&card), Tone::Bad);
+    }
+
+    #[test]
+    fn unsettled_checks_are_not_called_passed() {
+        let mut card = a_card("lint");
+        let seen = seen_mut(&mut card);
+        (seen.reviews, seen.merge) = (ReviewSummary::default(), Mergeability::Clean);
+        seen.checks.verdict = CheckWord::Unsettled;
+        seen.checks.failed = Names::default();
+        assert!(said(&card).contains("Checks: 4 passed. More may begin."), "{}", said(&card));
+        assert_eq!(tone(&card), Tone::Neutral);
+        seen_mut(&mut card).checks.missing = std::iter::once("deploy".to_owned()).collect();
+        assert!(
+            said(&card).contains("Checks: 1 required and not begun (‹deploy›), 4 passed."),
+            "{}",
+            said(&card)
+        );
+        seen_mut(&mut card).checks.verdict = CheckWord::Green;
+        assert!(said(&card).contains("Checks: all 4 passed."));
+        assert_eq!(tone(&card), Tone::Good);
+    }
+
+    #[test]
+    fn card_that_could_not_look_says_so() {
+        let mut card = a_card("lint");
+        card.seen = CardSight::Unseen { why: "GitHub is limiting requests.".to_owned() };
+        assert_eq!(
+            said(&card),
+            "Bobbin could not look at it lately, so it may have changed: GitHub is limiting requests. Bobbin keeps trying."
+        );
+    }
+}

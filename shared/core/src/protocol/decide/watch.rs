@@ -1,0 +1,397 @@
+//! A thread's pull request is seen through: polled when it is due or a webhook hints at it, shown on one card, and told
+//! once when it ends.
+//!
+//! Promised: a hint is never believed, what a poll sees is; a poll that fails, or sees only a part, concludes nothing.
+//! A poll edits the card once at the most, and not at all while the card shows what was seen. Nobody who may not write
+//! to the repository is counted or quoted.
+
+use super::{Context, Next, record, words};
+use crate::base::failure::Failure;
+use crate::base::ids::{Ms, PostKind, PostRef, digest};
+use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
+use crate::records::card::Post;
+use crate::records::carried::ForgeRepository;
+use crate::records::checks::{Check, CheckState, ChecksVerdict, judge, newest};
+use crate::records::message::Work;
+use crate::records::observations::WatchWrite;
+use crate::records::publication::{Publication, PullRequestRef, PullRequestState};
+use crate::records::pull_request::{
+    Author, Mergeability, PolledPullRequest, ReviewDecision, ReviewState, WatchedPullRequest,
+};
+use crate::records::session::Session;
+use crate::records::watch::{
+    CardSight, CheckSummary, CheckWord, Names, PullRequestCard, ReviewSummary, SeenPullRequest,
+    Watch,
+};
+
+/// How far the clock of who accepted a hint may be behind that of who polled.
+const CLOCKS_APART_MS: u64 = 5_000;
+/// Failed tries after which the end of a pull request stays untold.
+const TELLS_MAX: u32 = 20;
+/// Failed polls in a row after which a pull request is watched no more: about ten days of them.
+const FAILURES_MAX: u32 = 1_000;
+
+/// The thread's pull request is watched from now on.
+pub(super) fn begin(session: &mut Session, repository: &ForgeRepository, context: &Context<'_>) {
+    let id = context.delivery.message.id.clone();
+    let Some(publication) = &mut session.publication else {
+        return;
+    };
+    let Some(at) = &publication.pull_request else {
+        return;
+    };
+    session.observed.writes.watches.push(WatchWrite {
+        repository: repository.id,
+        branch: publication.branch.clone(),
+        number: at.number,
+        has_ended: false,
+    });
+    match &mut publication.watch {
+        // A push of ours: its checks come soon.
+        Some(watch) => watch.due_at_ms = watch.due_at_ms.min(context.now_ms),
+        None => {
+            let channel = match &context.delivery.message.work {
+                Work::Publish { membership, .. } if !membership.operates => {
+                    Some(membership.channel.clone())
+                }
+                _ => None,
+            };
+            let repository = repository.clone();
+            publication.watch = Some(Watch::new(id, repository, channel, context.now_ms));
+        }
+    }
+}
+
+/// The watch ends, and nothing leads from the pull request to the thread any more.
+pub(super) fn end(session: &mut Session, context: &Context<'_>) {
+    let Some((branch, watch, at)) = watched(session) else {
+        return;
+    };
+    let write = WatchWrite {
+        repository: watch.repository.id,
+        branch: branch.to_owned(),
+        number: at.number,
+        has_ended: true,
+    };
+    session.observed.writes.watches.push(write);
+    if let Some(publication) = &mut session.publication {
+        publication.watch = None;
+    }
+    record::arm_thread(session, context);
+}
+
+/// When the next poll is due.
+pub(super) fn due(session: &Session) -> Option<Ms> {
+    Some(session.publication.as_ref()?.watch.as_ref()?.due_at_ms)
+}
+
+/// The message of a hint.
+pub(super) fn hinted(session: &mut Session, context: &Context<'_>) -> Next {
+    let accepted_at_ms = context.delivery.message.accepted_at_ms;
+    let is_new = watched(session)
+        .is_some_and(|(_, watch, _)| accepted_at_ms + CLOCKS_APART_MS > watch.polled_at_ms);
+    let is_wanted = is_new || session.observed.forge.is_polled;
+    step(session, is_wanted, context).unwrap_or(Next::Done)
+}
+
+/// The missing step of the watch; `None` once nothing is left to do now.
+pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>) -> Option<Next> {
+    if session.observed.forge.is_polled {
+        return show(session).or_else(|| tell(session, context));
+    }
+    let (_, watch, at) = watched(session)?;
+    if !is_wanted && context.now_ms < watch.due_at_ms {
+        return None;
+    }
+    if !may_be_seen(watch, context) {
+        let why = words::not_open_any_more(&watch.repository.name);
+        not_polled(session, why, context);
+        return step(session, is_wanted, context);
+    }
+    // If this delivery dies, the next poll comes soon.
+    watch.polled_at_ms = context.now_ms;
+    watch.due_at_ms = context.now_ms + context.delivery.limits.watch.quiet_ms;
+    let (repository, number) = (watch.repository.clone(), at.number);
+    record::arm_thread(session, context);
+    Some(Next::Do(Effect::Forge(ForgeEffect::PollPullRequest { repository, number })))
+}
+
+/// Whether the tenant may still see the repository, where its pull request was opened.
+pub(super) fn may_be_seen(watch: &Watch, context: &Context<'_>) -> bool {
+    let Watch { repository, channel, .. } = watch;
+    let is_open = channel
+        .as_ref()
+        .is_none_or(|channel| context.settings.repositories.are_open(&repository.name, channel));
+    is_open && context.delivery.forge.is_some_and(|forge| forge.has(repository))
+}
+
+pub(super) fn watched(session: &mut Session) -> Option<(&str, &mut Watch, &PullRequestRef)> {
+    let Publication { branch, watch, pull_request, .. } = session.publication.as_mut()?;
+    Some((branch, watch.as_mut()?, pull_request.as_ref()?))
+}
+
+/// The card, if it does not show what was seen.
+fn show(session: &mut Session) -> Option<Next> {
+    let card = session.observed.forge.card.clone()?;
+    if session.observed.forge.is_card_tried {
+        return None;
+    }
+    let (_, watch, _) = watched(session)?;
+    if watch.shown.as_ref() == Some(&digest_of(&card)) {
+        return None;
+    }
+    let was_posting = watch.card.is_none() && std::mem::replace(&mut watch.is_posting, true);
+    let (turn, at) = (watch.id.clone(), watch.card.clone());
+    session.observed.forge.is_card_doubted = was_posting;
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
+        turn,
+        kind: PostKind::PullRequest,
+        at,
+        post: Post::PullRequest(card),
+    })))
+}
+
+fn digest_of(card: &PullRequestCard) -> String {
+    digest(&["pull request", &format!("{card:?}")])
+}
+
+/// The end, told once; with that the watch ends.
+fn tell(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let state = session.observed.forge.ended?;
+    let is_told = session.observed.forge.is_end_told;
+    if !is_told && session.observed.forge.is_end_tried {
+        return None;
+    }
+    let (_, watch, at) = watched(session)?;
+    if !is_told {
+        return Some(Next::Do(Effect::Chat(ChatEffect::Post {
+            turn: watch.id.clone(),
+            kind: PostKind::PullRequestEnd,
+            at: None,
+            post: Post::Notice(words::pull_request_has_ended(at, state)),
+        })));
+    }
+    end(session, context);
+    None
+}
+
+/// What a poll saw.
+pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &Context<'_>) {
+    let limits = &context.delivery.limits.watch;
+    session.observed.forge.is_polled = true;
+    let ours = session.publication.as_ref().map(ours).unwrap_or_default();
+    let Some((branch, watch, at)) = watched(session) else {
+        return;
+    };
+    let WatchedPullRequest { pull, required, writers } = seen;
+    if pull.state != PullRequestState::Open {
+        return ended(session, pull.state, context);
+    }
+    // Checks of another head say nothing about this one.
+    let before = watch.checks.take().filter(|_| watch.head.as_ref() == Some(&pull.head));
+    let quiet = (context.now_ms, limits.quiet_ms);
+    let (verdict, checks) = judge(&pull.checks, &required, before.as_ref(), quiet);
+    let is_cut = pull.checks_total > pull.checks.len();
+    let summary = checks_of(&newest(&pull.checks), verdict, is_cut);
+    let has_all_ended = summary.running == 0 && summary.missing.total == 0;
+    let is_about_to_settle = summary.verdict == CheckWord::Unsettled && has_all_ended && !is_cut;
+    let is_soon = is_about_to_settle || pull.merge == Mergeability::Unknown;
+    let settles_at_ms = checks.since_ms + limits.quiet_ms;
+    let next_at_ms = if is_soon {
+        settles_at_ms.max(context.now_ms + 1).min(context.now_ms + limits.quiet_ms)
+    } else {
+        context.now_ms + limits.poll_ms
+    };
+    watch.head = Some(pull.head.clone());
+    watch.checks = Some(checks);
+    watch.failures = 0;
+    let card = PullRequestCard {
+        at: at.clone(),
+        repository: watch.repository.name.clone(),
+        branch: branch.to_owned(),
+        seen: CardSight::Seen(SeenPullRequest {
+            is_draft: pull.is_draft,
+            is_queued: pull.is_queued,
+            head: pull.head.clone(),
+            is_theirs: !ours.contains(&pull.head),
+            base: pull.base.clone(),
+            checks: summary,
+            reviews: reviews_of(&pull, &writers),
+            merge: pull.merge,
+        }),
+    };
+    // What is not shown yet is seen again soon, if this delivery dies.
+    if watch.shown.as_ref() == Some(&digest_of(&card)) {
+        watch.due_at_ms = next_at_ms;
+    }
+    session.observed.forge.next_at_ms = Some(next_at_ms);
+    session.observed.forge.card = Some(card);
+    record::arm_thread(session, context);
+}
+
+/// The pull request was merged or closed: what is still to be shown and told.
+pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Context<'_>) {
+    let Some((branch, watch, at)) = watched(session) else {
+        return;
+    };
+    let card = PullRequestCard {
+        at: at.clone(),
+        repository: watch.repository.name.clone(),
+        branch: branch.to_owned(),
+        seen: CardSight::Ended(state),
+    };
+    let forge = &mut session.observed.forge;
+    (forge.is_polled, forge.ended, forge.card) = (true, Some(state), Some(card));
+    record::arm_thread(session, context);
+}
+
+/// Commits that Bobbin has put on the branch, or may have.
+fn ours(publication: &Publication) -> Vec<String> {
+    let pushed = publication.pushed.iter().filter(|at| publication.theirs.as_ref() != Some(at));
+    pushed.chain(&publication.unheard).cloned().collect()
+}
+
+fn checks_of(checks: &[Check], verdict: ChecksVerdict, is_cut: bool) -> CheckSummary {
+    let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
+    let named = |state: CheckState| {
+        let of = checks.iter().filter(|check| check.state == state);
+        of.map(|check| check.name.clone()).collect::<Names>()
+    };
+    let missing = match &verdict {
+        ChecksVerdict::Unsettled { missing, .. } => missing.iter().cloned().collect(),
+        _ => Names::default(),
+    };
+    let verdict = match verdict {
+        // What was not read may have failed, or run.
+        _ if is_cut => CheckWord::Unsettled,
+        ChecksVerdict::None => CheckWord::None,
+        ChecksVerdict::Unsettled { .. } => CheckWord::Unsettled,
+        ChecksVerdict::Green => CheckWord::Green,
+        ChecksVerdict::Red { .. } => CheckWord::Red,
+        ChecksVerdict::Held { .. } => CheckWord::Held,
+    };
+    CheckSummary {
+        verdict,
+        passed: count(CheckState::Passed),
+        running: count(CheckState::Running),
+        failed: named(CheckState::Failed),
+        held: named(CheckState::Held),
+        missing,
+        is_cut,
+    }
+}
+
+/// Whether what somebody wrote counts: people who may write to the repository. Programs do not.
+fn counts(by: &Author, writers: &[String]) -> bool {
+    !by.is_bot && !by.login.is_empty() && writers.contains(&by.login)
+}
+
+fn reviews_of(pull: &PolledPullRequest, writers: &[String]) -> ReviewSummary {
+    let by = |state: ReviewState| {
+        let of = pull.reviews.iter().filter(|one| one.state == state && counts(&one.by, writers));
+        of.map(|one| one.by.login.clone()).collect::<Names>()
+    };
+    let threads = pull.threads.iter().filter(|thread| {
+        !thread.is_resolved && thread.comments.iter().any(|one| counts(&one.by, writers))
+    });
+    ReviewSummary {
+        approved: by(ReviewState::Approved),
+        changes: by(ReviewState::ChangesRequested),
+        threads: threads.count(),
+        is_required: pull.decision == ReviewDecision::Required,
+    }
+}
+
+/// Whether the effect is one of the watch's.
+pub(super) const fn is_about(of: &Effect) -> bool {
+    matches!(
+        of,
+        Effect::Forge(ForgeEffect::PollPullRequest { .. })
+            | Effect::Chat(ChatEffect::Post {
+                kind: PostKind::PullRequest | PostKind::PullRequestEnd,
+                ..
+            })
+    )
+}
+
+/// A post of the watch was made.
+pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
+    let Effect::Chat(ChatEffect::Post { kind, post, .. }) = of else {
+        return;
+    };
+    if *kind == PostKind::PullRequestEnd {
+        session.observed.forge.is_end_told = true;
+        return;
+    }
+    let is_doubted = std::mem::take(&mut session.observed.forge.is_card_doubted);
+    session.observed.forge.is_card_tried = !is_doubted;
+    let next_at_ms = session.observed.forge.next_at_ms;
+    let Some((_, watch, _)) = watched(session) else {
+        return;
+    };
+    watch.due_at_ms = next_at_ms.unwrap_or(watch.due_at_ms);
+    watch.card = Some(at);
+    watch.is_posting = false;
+    if let Post::PullRequest(card) = post
+        && !is_doubted
+    {
+        watch.shown = Some(digest_of(card));
+    }
+    record::arm_thread(session, context);
+}
+
+/// A poll or a post failed: it is repeated later, and this delivery has no more to do with it.
+pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, context: &Context<'_>) {
+    if matches!(of, Effect::Forge(_)) {
+        return not_polled(session, failure.to_string(), context);
+    }
+    let is_end = of.posts() == Some(PostKind::PullRequestEnd);
+    session.observed.forge.is_card_tried = true;
+    session.observed.forge.is_end_tried |= is_end;
+    // Nobody will ever read it.
+    if matches!(failure, Failure::ThreadGone { .. }) {
+        return end(session, context);
+    }
+    let limits = &context.delivery.limits.watch;
+    let next_at_ms = session.observed.forge.next_at_ms;
+    let Some((_, watch, _)) = watched(session) else {
+        return;
+    };
+    if is_end {
+        watch.failures = watch.failures.saturating_add(1);
+        watch.due_at_ms = context.now_ms + limits.retry_ms(watch.failures).min(limits.poll_ms);
+        let is_given_up = watch.failures >= TELLS_MAX;
+        session.observed.forge.is_end_told |= is_given_up;
+    } else {
+        watch.due_at_ms = next_at_ms.unwrap_or(watch.due_at_ms);
+        // Somebody may have deleted the card: what comes next is shown on another one.
+        if matches!(failure, Failure::TurnFailed { .. } | Failure::NonRecoverable { .. }) {
+            watch.card = None;
+        }
+    }
+    record::arm_thread(session, context);
+}
+
+/// The pull request could not be looked at. After some times in a row the card says so.
+fn not_polled(session: &mut Session, why: String, context: &Context<'_>) {
+    let limits = &context.delivery.limits.watch;
+    session.observed.forge.is_polled = true;
+    let Some((branch, watch, at)) = watched(session) else {
+        return;
+    };
+    watch.failures = watch.failures.saturating_add(1);
+    watch.due_at_ms = context.now_ms + limits.retry_ms(watch.failures).min(limits.poll_ms);
+    let is_given_up = watch.failures >= FAILURES_MAX;
+    if watch.failures >= limits.failures {
+        session.observed.forge.card = Some(PullRequestCard {
+            at: at.clone(),
+            repository: watch.repository.name.clone(),
+            branch: branch.to_owned(),
+            seen: CardSight::Unseen { why },
+        });
+    }
+    if is_given_up {
+        return end(session, context);
+    }
+    record::arm_thread(session, context);
+}

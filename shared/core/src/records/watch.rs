@@ -1,0 +1,204 @@
+//! The watch of a thread's pull request: what polls have seen of it, and what its card shows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::{Ms, PostRef, TurnId};
+use crate::records::carried::ForgeRepository;
+use crate::records::checks::SeenChecks;
+use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
+use crate::records::pull_request::Mergeability;
+
+/// Names of checks and people that a card lists of each kind.
+pub const NAMES_SHOWN: usize = 5;
+
+/// The watch of an open pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Watch {
+    /// The message with which it began: names its posts.
+    pub id: TurnId,
+    /// Where the pull request is.
+    pub repository: ForgeRepository,
+    /// The channel in which it was opened; `None`: the operator did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// Its card, once posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<PostRef>,
+    /// A first card was about to be posted: it may stand there with what another delivery saw.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_posting: bool,
+    /// Digest of what the card is sure to show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The head that was seen last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Its checks, as they were seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<SeenChecks>,
+    /// When the last poll was begun.
+    #[serde(default)]
+    pub polled_at_ms: Ms,
+    /// When the next poll is due.
+    pub due_at_ms: Ms,
+    /// Polls that have failed since one did not; of one that has ended, tries to tell that.
+    #[serde(default)]
+    pub failures: u32,
+}
+
+impl Watch {
+    /// A watch of which nothing has been seen; the first poll is due now.
+    #[must_use]
+    pub const fn new(
+        id: TurnId,
+        repository: ForgeRepository,
+        channel: Option<String>,
+        now_ms: Ms,
+    ) -> Self {
+        Self {
+            id,
+            repository,
+            channel,
+            card: None,
+            is_posting: false,
+            shown: None,
+            head: None,
+            checks: None,
+            polled_at_ms: 0,
+            due_at_ms: now_ms,
+            failures: 0,
+        }
+    }
+}
+
+/// What the card of a pull request shows. Names are somebody else's words.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PullRequestCard {
+    /// The pull request.
+    pub at: PullRequestRef,
+    /// `owner/name`.
+    pub repository: String,
+    /// Short name of its branch.
+    pub branch: String,
+    /// What is known of it.
+    pub seen: CardSight,
+}
+
+/// What is known of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CardSight {
+    /// It is open.
+    Seen(SeenPullRequest),
+    /// It was merged or closed.
+    Ended(PullRequestState),
+    /// The last polls have failed.
+    Unseen {
+        /// The reason, for people.
+        why: String,
+    },
+}
+
+/// A pull request in short.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SeenPullRequest {
+    /// It is a draft.
+    pub is_draft: bool,
+    /// It waits in a merge queue.
+    pub is_queued: bool,
+    /// The commit of its branch.
+    pub head: String,
+    /// Somebody else has put that commit there.
+    pub is_theirs: bool,
+    /// Short name of the branch into which it is to be merged.
+    pub base: String,
+    /// Its checks.
+    pub checks: CheckSummary,
+    /// Its reviews.
+    pub reviews: ReviewSummary,
+    /// Whether it could be merged.
+    pub merge: Mergeability,
+}
+
+impl SeenPullRequest {
+    /// What a person can do with it now, in the order of the buttons.
+    #[must_use]
+    pub fn acts(&self) -> Vec<PullRequestAct> {
+        let is_open = !self.is_queued;
+        let ready = (is_open && self.is_draft).then_some(PullRequestAct::MarkReady);
+        let by_merge = match self.merge {
+            Mergeability::Clean if is_open && !self.is_draft => Some(PullRequestAct::Merge),
+            Mergeability::Behind if is_open => Some(PullRequestAct::UpdateBranch),
+            _ => None,
+        };
+        ready.into_iter().chain(by_merge).collect()
+    }
+}
+
+/// Checks in short.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CheckSummary {
+    /// What they say together.
+    pub verdict: CheckWord,
+    /// How many have passed.
+    pub passed: usize,
+    /// How many have not ended.
+    pub running: usize,
+    /// Those that have failed.
+    pub failed: Names,
+    /// Those that only a person can tell about.
+    pub held: Names,
+    /// Required ones that have not been seen.
+    pub missing: Names,
+    /// There are more than a poll reads.
+    pub is_cut: bool,
+}
+
+/// What checks say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CheckWord {
+    /// There are none.
+    None,
+    /// They have not settled.
+    Unsettled,
+    /// All have passed.
+    Green,
+    /// Some have failed.
+    Red,
+    /// None has failed, and a person has to look after some.
+    Held,
+}
+
+/// Reviews in short, of those who count.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ReviewSummary {
+    /// Who has approved it.
+    pub approved: Names,
+    /// Who wants changes.
+    pub changes: Names,
+    /// Threads that are not resolved.
+    pub threads: usize,
+    /// The forge says that a review is missing.
+    pub is_required: bool,
+}
+
+/// The first of some names, and how many there are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Names {
+    /// The first.
+    pub first: Vec<String>,
+    /// Number of all.
+    pub total: usize,
+}
+
+impl FromIterator<String> for Names {
+    fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
+        let mut all = Self::default();
+        for name in names {
+            if all.first.len() < NAMES_SHOWN {
+                all.first.push(name);
+            }
+            all.total += 1;
+        }
+        all
+    }
+}

@@ -1,0 +1,384 @@
+//! A pull request that is seen through: polled, shown on its card, told at its end.
+
+use super::publish::{FIRST, holds, notices, press, published, show};
+use super::*;
+use bobbin_core::base::limits::WatchLimits;
+use bobbin_core::records::checks::{Check, CheckKind, CheckState, RequiredCheck};
+use bobbin_core::records::publication::PullRequestState;
+use bobbin_core::records::pull_request::{
+    Author, Mergeability, ReviewState, ReviewThread, SeenComment, SeenReview, WatchedPullRequest,
+};
+use bobbin_core::records::watch::{CardSight, CheckWord, SeenPullRequest, Watch};
+use bobbin_sim::services::polled;
+
+const QUIET_MS: u64 = WatchLimits::DEFAULT.quiet_ms;
+const POLL_MS: u64 = WatchLimits::DEFAULT.poll_ms;
+
+pub(super) fn sweep(world: &Fake, id: &str) {
+    deliver_until_done(world, &work(id, Work::Sweep), 1);
+}
+
+/// A webhook hints at the pull request now.
+fn hint(world: &Fake) {
+    let now_ms = world.with(|s| s.now_ms);
+    deliver_until_done(world, &Message::poll(thread(), now_ms, QUIET_MS), 1);
+}
+
+fn passes(world: &Fake, ms: u64) {
+    world.with(|s| s.now_ms += ms);
+}
+
+pub(super) fn polls(world: &Fake) -> u32 {
+    world.with(|s| s.polls)
+}
+
+pub(super) fn watch(world: &Fake) -> Option<Watch> {
+    record(world).publication?.watch
+}
+
+/// How often a card was posted or edited.
+fn card_posts(world: &Fake) -> u32 {
+    world.with(|s| s.pull_request_cards)
+}
+
+pub(super) fn sight(world: &Fake) -> CardSight {
+    let card = world.with(|s| {
+        s.posts.values().find_map(|post| match post {
+            Post::PullRequest(card) => Some(card.seen.clone()),
+            _ => None,
+        })
+    });
+    card.expect("a card")
+}
+
+fn seen(world: &Fake) -> SeenPullRequest {
+    match sight(world) {
+        CardSight::Seen(seen) => seen,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn check(name: &str, id: u64, state: CheckState) -> Check {
+    Check {
+        name: name.to_owned(),
+        of: "ci".to_owned(),
+        kind: CheckKind::Run { id, app: Some(15_368) },
+        state,
+        page: String::new(),
+    }
+}
+
+/// The forge shows this from now on.
+fn shows(world: &Fake, change: impl FnOnce(&mut WatchedPullRequest)) {
+    world.with(|s| {
+        let (branch, pull) = s.pulls[0].clone();
+        let head = s.branches[&branch].clone();
+        let mut watched = s.watched.take().unwrap_or_else(|| polled(&pull, &branch, &head));
+        change(&mut watched);
+        watched.pull.checks_total = watched.pull.checks_total.max(watched.pull.checks.len());
+        s.watched = Some(watched);
+    });
+}
+
+fn has_checks(world: &Fake, checks: &[Check]) {
+    shows(world, |watched| watched.pull.checks = checks.to_vec());
+}
+
+#[test]
+fn open_pull_request_gets_a_card() {
+    let world = published();
+    assert_eq!(polls(&world), 0, "the press waits for no poll");
+    sweep(&world, "w1");
+    assert_eq!((polls(&world), card_posts(&world)), (1, 1));
+    let shown = seen(&world);
+    assert_eq!((&*shown.head, shown.is_theirs, &*shown.base), (FIRST, false, "main"));
+    // Nothing is news before the next poll is due.
+    sweep(&world, "w2");
+    assert_eq!(polls(&world), 1);
+}
+
+#[test]
+fn unchanged_pull_request_is_not_edited() {
+    let world = published();
+    sweep(&world, "w1");
+    passes(&world, QUIET_MS);
+    sweep(&world, "w2");
+    let posts = card_posts(&world);
+    for nth in 0..4 {
+        passes(&world, POLL_MS);
+        sweep(&world, &format!("later-{nth}"));
+    }
+    assert_eq!((polls(&world), card_posts(&world)), (6, posts));
+    // The next sweep of the thread is the next poll.
+    let due_at_ms = watch(&world).map(|watch| watch.due_at_ms);
+    assert_eq!(record(&world).due_at_ms, due_at_ms);
+    assert_eq!(due_at_ms, Some(world.with(|s| s.now_ms) + POLL_MS));
+}
+
+#[test]
+fn green_prefix_is_not_shown_green() {
+    let world = published();
+    has_checks(&world, &[check("build", 1, CheckState::Passed)]);
+    sweep(&world, "w1");
+    assert_eq!(seen(&world).checks.verdict, CheckWord::Unsettled);
+    // It settles after the quiet time, and that poll comes by itself.
+    passes(&world, QUIET_MS);
+    has_checks(
+        &world,
+        &[check("build", 1, CheckState::Passed), check("test", 2, CheckState::Running)],
+    );
+    sweep(&world, "w2");
+    assert_eq!(seen(&world).checks.running, 1);
+    has_checks(
+        &world,
+        &[check("build", 1, CheckState::Passed), check("test", 2, CheckState::Passed)],
+    );
+    hint(&world);
+    assert_eq!(seen(&world).checks.verdict, CheckWord::Unsettled);
+    passes(&world, QUIET_MS);
+    sweep(&world, "w3");
+    assert_eq!(seen(&world).checks.verdict, CheckWord::Green);
+}
+
+#[test]
+fn missing_required_check_keeps_it_open() {
+    let world = published();
+    has_checks(&world, &[check("build", 1, CheckState::Passed)]);
+    shows(&world, |watched| {
+        watched.required = vec![RequiredCheck { name: "deploy".to_owned(), app: None }];
+    });
+    sweep(&world, "w1");
+    passes(&world, POLL_MS);
+    sweep(&world, "w2");
+    let checks = seen(&world).checks;
+    assert_eq!(
+        (checks.verdict, &*checks.missing.first),
+        (CheckWord::Unsettled, &["deploy".to_owned()][..])
+    );
+}
+
+#[test]
+fn checks_of_another_head_settle_anew() {
+    let world = published();
+    sweep(&world, "w1");
+    passes(&world, QUIET_MS);
+    sweep(&world, "w2");
+    assert_eq!(seen(&world).checks.verdict, CheckWord::None);
+    // Of the new head, too, no check is there yet.
+    shows(&world, |watched| watched.pull.head = "cccc".to_owned());
+    hint(&world);
+    let shown = seen(&world);
+    assert_eq!((shown.checks.verdict, shown.is_theirs), (CheckWord::Unsettled, true));
+}
+
+#[test]
+fn more_checks_than_are_read_are_never_green() {
+    let world = published();
+    has_checks(&world, &[check("build", 1, CheckState::Passed)]);
+    shows(&world, |watched| watched.pull.checks_total = 101);
+    sweep(&world, "w1");
+    passes(&world, POLL_MS);
+    sweep(&world, "w2");
+    assert_eq!(seen(&world).checks.verdict, CheckWord::Unsettled);
+}
+
+#[test]
+fn hundred_hints_are_one_poll() {
+    let world = published();
+    sweep(&world, "w1");
+    passes(&world, POLL_MS / 2);
+    let now_ms = world.with(|s| s.now_ms);
+    let ids = (0..100)
+        .map(|nth| Message::poll(thread(), now_ms - now_ms % QUIET_MS + nth * 100, QUIET_MS).id);
+    assert_eq!(ids.collect::<BTreeSet<_>>().len(), 1);
+    hint(&world);
+    assert_eq!(polls(&world), 2);
+    // Hints that waited behind a long run say nothing that the poll after them did not see.
+    let late = Message::poll(thread(), now_ms - POLL_MS / 4, QUIET_MS);
+    deliver_until_done(&world, &late, 1);
+    assert_eq!(polls(&world), 2);
+}
+
+#[test]
+fn hint_about_nothing_writes_nothing() {
+    let world = Fake::new();
+    hint(&world);
+    assert_eq!(world.with(|s| (s.polls, s.record.is_none())), (0, true));
+}
+
+#[test]
+fn failed_polls_are_told_and_bounded() {
+    let world = published();
+    sweep(&world, "w1");
+    let posts = card_posts(&world);
+    let seen_as = "GitHub left something out".to_owned();
+    world.with(|s| s.poll_fails = Some(Failure::Outage { after_ms: 0, seen: seen_as }));
+    let mut waits = Vec::new();
+    for nth in 0..7 {
+        let due_at_ms = watch(&world).unwrap().due_at_ms;
+        let now_ms = world.with(|s| s.now_ms);
+        waits.push(due_at_ms - now_ms);
+        world.with(|s| s.now_ms = due_at_ms);
+        sweep(&world, &format!("f{nth}"));
+        // What a poll did not see is never called none.
+        assert_eq!(matches!(sight(&world), CardSight::Unseen { .. }), nth >= 2);
+    }
+    assert_eq!(waits[1..], [1, 2, 4, 8, 15, 15].map(|minutes| minutes * QUIET_MS));
+    assert_eq!(card_posts(&world), posts + 1);
+    world.with(|s| s.poll_fails = None);
+    hint(&world);
+    assert!(matches!(sight(&world), CardSight::Seen(_)));
+}
+
+#[test]
+fn merged_pull_request_is_told_once() {
+    for (state, word) in [
+        (PullRequestState::Merged, "was merged"),
+        (PullRequestState::Closed, "was closed without being merged"),
+    ] {
+        let world = published();
+        sweep(&world, "w1");
+        world.with(|s| s.pulls[0].1.state = state);
+        hint(&world);
+        assert_eq!(sight(&world), CardSight::Ended(state));
+        assert_eq!(watch(&world), None);
+        passes(&world, POLL_MS);
+        sweep(&world, "w2");
+        hint(&world);
+        assert_eq!(polls(&world), 2);
+        let told = notices(&world).into_iter().filter(|notice| notice.contains(word)).count();
+        assert_eq!(told, 1, "{:?}", notices(&world));
+        assert_eq!(record(&world).due_at_ms, None);
+    }
+}
+
+#[test]
+fn end_found_by_a_new_proposal_is_shown() {
+    let world = published();
+    sweep(&world, "w1");
+    world.with(|s| s.pulls[0].1.state = PullRequestState::Merged);
+    holds(&world, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb");
+    deliver_until_done(&world, &show("p3"), 1);
+    assert_eq!(sight(&world), CardSight::Ended(PullRequestState::Merged));
+    assert_eq!(watch(&world), None);
+    deliver_until_done(&world, &press("p4", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"), 1);
+    assert_eq!(watch(&world).map(|watch| watch.id), Some("p4".into()));
+}
+
+#[test]
+fn untold_end_is_told_later() {
+    let world = published();
+    sweep(&world, "w1");
+    world.with(|s| {
+        s.pulls[0].1.state = PullRequestState::Merged;
+        let away = Failure::Outage { after_ms: 0, seen: "the chat is away".to_owned() };
+        s.fail.insert("post", vec![away.clone(), away]);
+    });
+    hint(&world);
+    assert!(watch(&world).is_some());
+    passes(&world, POLL_MS);
+    sweep(&world, "w2");
+    assert_eq!(watch(&world), None);
+    assert_eq!(sight(&world), CardSight::Ended(PullRequestState::Merged));
+    assert!(notices(&world).iter().any(|notice| notice.contains("was merged")));
+}
+
+#[test]
+fn only_people_with_write_count() {
+    let world = published();
+    let by = |login: &str, is_bot| Author { login: login.to_owned(), is_bot };
+    let review = |id, by: Author| SeenReview {
+        id,
+        by,
+        state: ReviewState::ChangesRequested,
+        body: "Change it".to_owned(),
+        commit: FIRST.to_owned(),
+    };
+    let thread_by = |by: Author| ReviewThread {
+        id: by.login.clone(),
+        path: "a.txt".to_owned(),
+        line: Some(1),
+        is_resolved: false,
+        is_outdated: false,
+        comments: vec![SeenComment {
+            id: 1,
+            by,
+            body: "Here".to_owned(),
+            at_ms: 1,
+            page: String::new(),
+        }],
+        hunk: String::new(),
+    };
+    shows(&world, |watched| {
+        watched.pull.reviews = vec![
+            review(1, by("ada", false)),
+            review(2, by("eve", false)),
+            review(3, by("ci", true)),
+        ];
+        watched.pull.threads = vec![
+            thread_by(by("ada", false)),
+            thread_by(by("eve", false)),
+            thread_by(by("ci", true)),
+        ];
+        watched.writers = vec!["ada".to_owned(), "ci".to_owned()];
+        watched.pull.merge = Mergeability::Conflicts;
+    });
+    sweep(&world, "w1");
+    let shown = seen(&world);
+    assert_eq!(
+        (&*shown.reviews.changes.first, shown.reviews.threads),
+        (&["ada".to_owned()][..], 1)
+    );
+    assert_eq!(shown.merge, Mergeability::Conflicts);
+}
+
+#[test]
+fn closed_repository_is_not_polled() {
+    let world = published();
+    sweep(&world, "w1");
+    world.with(|s| s.settings.repositories.close(None, "all"));
+    for nth in 0..4 {
+        passes(&world, POLL_MS);
+        sweep(&world, &format!("c{nth}"));
+    }
+    assert_eq!(polls(&world), 1);
+    assert!(matches!(sight(&world), CardSight::Unseen { .. }));
+}
+
+#[test]
+fn crash_at_any_call_leaves_one_true_card() {
+    let begun = || {
+        let world = published();
+        has_checks(&world, &[check("build", 1, CheckState::Failed)]);
+        sweep(&world, "w1");
+        passes(&world, QUIET_MS);
+        world
+    };
+    let crashes = each_crash(begun, &work("w2", Work::Sweep), |world, crash| {
+        passes(world, QUIET_MS);
+        sweep(world, "w3");
+        let posts = world.with(|s| s.posts.clone());
+        let cards = posts.values().filter(|post| matches!(post, Post::PullRequest(_))).count();
+        assert_eq!((cards, seen(world).checks.verdict), (1, CheckWord::Red), "{crash}");
+    });
+    assert!(crashes >= 8, "{crashes}");
+}
+
+#[test]
+fn crash_at_the_end_tells_it_once() {
+    let begun = || {
+        let world = published();
+        sweep(&world, "w1");
+        passes(&world, POLL_MS);
+        world.with(|s| s.pulls[0].1.state = PullRequestState::Merged);
+        world
+    };
+    let crashes = each_crash(begun, &work("w2", Work::Sweep), |world, crash| {
+        passes(world, QUIET_MS);
+        sweep(world, "w3");
+        assert_eq!(sight(world), CardSight::Ended(PullRequestState::Merged), "{crash}");
+        let told = notices(world).into_iter().filter(|word| word.contains("was merged")).count();
+        assert_eq!((told, watch(world)), (1, None), "{crash}");
+    });
+    assert!(crashes >= 8, "{crashes}");
+}
