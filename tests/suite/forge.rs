@@ -236,6 +236,18 @@ async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bool) 
     .await;
 }
 
+/// The card of the pull request, once it offers this.
+pub async fn card_offers(world: &World, talk: &Talk<'_>, label: &str) -> ChatMessage {
+    eventually(ANSWER_MS_MAX, label, async || {
+        world.sweep().await?;
+        let messages = talk.messages().await?;
+        let is_it =
+            |one: &&ChatMessage| one.text.contains("Merging:") && one.button(label).is_some();
+        messages.iter().find(is_it).cloned().ok_or_else(|| format!("no card offers {label}"))
+    })
+    .await
+}
+
 async fn based_on(world: World, platform: Platform) {
     let forge = TestForge::of(&world.ready);
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;

@@ -17,10 +17,10 @@ use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
-use reqwest::{Client, Url};
+use reqwest::{Client, Method, Url};
 use serde_json::{Value, json};
 
-use crate::forge::{a_name, is_review, offered};
+use crate::forge::{a_name, card_offers, is_review, offered};
 use crate::own_keys::{KeySetup, Page, harmless, page};
 use crate::run::trial;
 
@@ -437,6 +437,17 @@ async fn connected(platform: Platform) {
     })
     .await;
     assert_eq!(pull["user"]["login"], "ada", "{pull}");
+
+    // What follows is done with her account too.
+    talk.press(&card_offers(&world, &talk, "Ready for review").await, "Ready for review").await;
+    let ready = "marked pull request #1 as ready for review.";
+    talk.see(ANSWER_MS_MAX, ready, |one| one.text.contains(ready)).await;
+    talk.press(&card_offers(&world, &talk, "Merge").await, "Merge").await;
+    let merged = "Pull request #1 was merged";
+    talk.see(ANSWER_MS_MAX, merged, |one| one.text.contains(merged)).await;
+    let path = format!("/repos/{}/pulls/1", repository.name);
+    let pull = forge.call(Method::GET, &path, &Value::Null).await;
+    assert_eq!((&pull["merged"], &pull["merged_by"]["login"]), (&json!(true), &json!("ada")));
 
     place.account("disconnect", "Done: Bobbin has forgotten your GitHub account ada").await;
     place.account("disconnect", "You have connected no GitHub account here").await;

@@ -251,6 +251,33 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn buttons_follow_the_state() {
+        let words = |card: &PullRequestCard| {
+            acts(card).into_iter().map(|(act, _)| act.word()).collect::<Vec<_>>()
+        };
+        let mut card = a_card("lint");
+        assert_eq!(words(&card), ["ready"], "a draft with conflicts");
+        (seen_mut(&mut card).is_draft, seen_mut(&mut card).merge) = (false, Mergeability::Clean);
+        assert_eq!(words(&card), ["merge"]);
+        seen_mut(&mut card).merge = Mergeability::Behind;
+        assert_eq!(words(&card), ["update"]);
+        for merge in [Mergeability::Unknown, Mergeability::Blocked, Mergeability::Conflicts] {
+            seen_mut(&mut card).merge = merge;
+            assert!(words(&card).is_empty(), "{merge:?}");
+        }
+        (seen_mut(&mut card).is_queued, seen_mut(&mut card).merge) = (true, Mergeability::Clean);
+        assert!(words(&card).is_empty(), "it waits in the queue");
+    }
+
+    #[test]
+    fn only_a_head_can_be_acted_on() {
+        let head = "0123456789abcdef0123456789abcdef01234567";
+        let act = PullRequestAct::Merge;
+        assert_eq!(step(act, head), Some(PublishStep::Act { act, head: head.to_owned() }));
+        assert_eq!(step(act, "main"), None);
+    }
+
+    #[test]
     fn card_that_could_not_look_says_so() {
         let mut card = a_card("lint");
         card.seen = CardSight::Unseen { why: "GitHub is limiting requests.".to_owned() };

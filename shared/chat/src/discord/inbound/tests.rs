@@ -7,6 +7,7 @@ use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{
     Body, Message, Operation, Prompt, PublishStep, Quote, Reply, Want, WhichSandbox, Work,
 };
+use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Policy;
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 use ed25519_dalek::{Signer, SigningKey};
@@ -412,6 +413,12 @@ fn pull_request_is_asked_for_privately() {
     let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
     assert_eq!((want_of(&pushed), kind_of(&pushed)), (push, (5, 64)));
     assert!(refusal(&send(&clicked("v1:push:main", json!([])))).contains("/help"));
+    let merge = PublishStep::Act { act: PullRequestAct::Merge, head: commit.to_owned() };
+    let merged = send(&clicked(&format!("v1:act:merge:{commit}"), json!([])));
+    assert_eq!(want_of(&merged), Want::Publish { step: merge });
+    for odd in ["v1:act:merge:main".to_owned(), format!("v1:act:close:{commit}")] {
+        assert!(refusal(&send(&clicked(&odd, json!([])))).contains("/help"), "{odd}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use bobbin_core::records::message::{
     Attachment, Body, Control, Message, Operation, Prompt, PublishStep, Quote, Reply, Surface,
     Want, WhichSandbox, Work,
 };
+use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
@@ -345,7 +346,15 @@ fn pull_request_buttons_ask_for_its_steps() {
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:push", commit, json!({}))).want, push);
-    for (action, value) in [("v1:publish:push", "main"), ("v1:publish:edit", commit)] {
+    let ready = PublishStep::Act { act: PullRequestAct::MarkReady, head: commit.to_owned() };
+    let readied = pressed("v1:act:ready", commit, json!({}));
+    assert_eq!(control(&readied).want, Want::Publish { step: ready });
+    for (action, value) in [
+        ("v1:publish:push", "main"),
+        ("v1:publish:edit", commit),
+        ("v1:act:ready", "main"),
+        ("v1:act:close", commit),
+    ] {
         let odd = pressed(action, value, json!({}));
         assert_eq!((odd.enqueue, odd.note), (None, "element not in use"), "{action}");
     }
