@@ -85,6 +85,7 @@ fix &lt;the&gt; build (in <#C2>)\n# Defaults of this workspace\n*Repository:* `a
 operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sandbox provider:* none; the operator's \
 setting applies\n*Runtime:* none; the operator's setting applies\n*Pull requests:* none; they are opened as drafts\n\
 *Pull requests by:* none; everyone who may use me may open them\n\
+*Submodules:* none; they are left out\n\
 (People who manage this workspace can change them here. For one task, write `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or \
 `runtime:native` before its text.)"
     );
