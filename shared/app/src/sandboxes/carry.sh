@@ -27,7 +27,7 @@ done_() {
 of_project() { GIT_LITERAL_PATHSPECS=1 git_ -C "$project" "$@" -- "$BOBBIN_SUBMODULE"; }
 # What the commit says of its submodules: `named`, and commit, address and path of each.
 named() {
-  module() { git_ -C "$store" config --blob refs/bobbin/base:.gitmodules "$@" 2>/dev/null | head -c 1000; }
+  module() { git_ -C "$store" config --no-includes --blob refs/bobbin/base:.gitmodules "$@" 2>/dev/null | head -c 1000; }
   module --name-only --get-regexp '^submodule\..*\.path$' | head -n 20 | while IFS= read -r key; do
     path=$(module --get "$key") url=$(module --get "${key%.path}.url")
     case "$path$url" in *[[:cntrl:]]*) continue ;; esac
@@ -92,8 +92,12 @@ mkdir -p "$store/hooks"
 printf '#!/bin/sh\necho "Bobbin pushes, when somebody presses Open pull request."\nexit 1\n' >"$store/hooks/pre-receive"
 chmod 700 "$store/hooks/pre-receive"
 rm -rf "$pieces"
-# Git refuses what it would not make either: a name that leads elsewhere, an update by a command.
-[ -z "$BOBBIN_SUBMODULE" ] || of_project submodule init >"$words" 2>&1 || failed "$words"
+if [ -n "$BOBBIN_SUBMODULE" ]; then
+  # Git refuses here what it would not make either: a name that leads elsewhere, an update by a command.
+  of_project submodule init >"$words" 2>&1 || failed "$words"
+  # A fetch of the project finds nothing for a submodule, and would fail over that.
+  git_ -C "$project" config fetch.recurseSubmodules false
+fi
 mv -T "$side/project" "$into" || { [ -e "$into/.git" ] || exit 1; }
 rm -rf "$side"
 done_

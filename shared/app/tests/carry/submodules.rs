@@ -15,7 +15,7 @@ fn with_submodules(place: &Place, modules: &str, links: &[(&str, &str)]) {
         place.sh(&format!("git update-index --add --cacheinfo '160000,{commit},{path}'"));
     }
     place.sh("git commit -q -m Modules");
-    place.push("main");
+    place.push_past_the_server();
 }
 
 fn module(name: &str, path: &str, url: &str) -> String {
@@ -72,7 +72,7 @@ async fn submodule_stands_as_git_expects() {
         Some(&*lib.address)
     );
     // What people do with one works, and nothing leaves.
-    carrier.sh("git submodule update && git submodule foreach -q 'git fetch && git fsck --strict' && git -C lib/one checkout -q -b work && echo x >lib/one/x && git -C lib/one add x && git -C lib/one commit -qm Work");
+    carrier.sh("git submodule update && git submodule foreach -q 'git fsck --strict' && git -C lib/one fetch && git fetch && git -C lib/one checkout -q -b work && echo x >lib/one/x && git -C lib/one add x && git -C lib/one commit -qm Work");
     assert!(carrier.sh("git status --porcelain").contains(" M lib/one"));
     let refused = carrier.sh("git -C lib/one push origin work 2>&1 || true");
     assert!(
@@ -172,7 +172,6 @@ async fn names_and_commands_that_git_refuses_do_nothing() {
         place.sh("git checkout -q --orphan start && git rm -rfq . ; echo api >README.md");
         place.commit("Start");
         with_submodules(&place, &modules, &[("lib", &commit)]);
-        place.push_past_the_server();
         let carrier = Carrier::new();
         let (_, named) = named(&carrier, &place).await;
         for one in &named {

@@ -306,7 +306,7 @@ fn submodules_are_bounded_and_failures_told() {
     assert_eq!(
         record(&world).sandbox.left_out.as_deref(),
         Some(
-            "submodules (s8: only 8 are brought, s9: only 8 are brought, odd: its entry cannot be read, s1: it has no branch, tag or commit to be found, s2: its newest files alone are larger than 500 MB, the most …)"
+            "submodules (s8: only 8 are brought, s9: only 8 are brought, odd: its entry cannot be read, s1: it has no branch, tag or commit to be found, s2: its newest files alone are larger than 500 MB, the most that is…)"
         )
     );
 }
