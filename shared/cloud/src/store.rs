@@ -13,6 +13,7 @@
 
 mod accounts;
 mod calls;
+mod concerned;
 mod direct;
 mod due;
 mod flags;
