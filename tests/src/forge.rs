@@ -63,6 +63,19 @@ impl TestForge {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// A test's own word to the forge.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn control(&self, path: &str, body: &Value) {
+        let request = self.client.post(format!("{}/_control/{path}", self.api));
+        let request = request.header("authorization", &self.control).json(body);
+        let answer = request.send().await.expect("the forge answers");
+        let status = answer.status();
+        let text = answer.text().await.expect("a body");
+        assert!(status.is_success(), "{path}: {status} {text}");
+    }
+
     /// A repository that is there already.
     #[must_use]
     pub fn made(&self, name: &str) -> TestRepository<'_> {
