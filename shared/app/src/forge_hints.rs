@@ -82,7 +82,8 @@ async fn look_at_installation(
     Ok(())
 }
 
-/// Uses what a person allowed the app, for each tenant in which they did: where that has ended, the account is forgotten.
+/// Uses what a person allowed the app, for each tenant in which they did. Where that has ended, the account is
+/// forgotten.
 async fn look_at_person(lane: &Lane<'_>, forge: &StackForge, person: u64) -> Result<(), Failure> {
     for (tenant, who) in lane.store.linked_to(person).await.map_err(|e| e.failure())? {
         match forge.access_of(&tenant, &who).await {

@@ -4,9 +4,9 @@
 //! installations, tokens for single repositories and rights, people who sign in, repositories that are renamed,
 //! transferred and archived, branches with rules, pull requests, checks and statuses, workflow runs with their logs,
 //! reviews, threads, comments and reactions, signed webhooks, and refusals with GitHub's own texts. GraphQL answers
-//! exactly the documents of its folder, and Bobbin's own. Git itself is `git http-backend` over bare repositories. State is one folder
-//! and survives a restart, except for sign-ins, counted requests and looks, addresses of logs, and webhooks that were
-//! sent or wait. Only loopback is bound.
+//! exactly the documents of its folder, and Bobbin's own. Git itself is `git http-backend` over bare repositories.
+//! State is one folder and survives a restart, except for sign-ins, counted requests and looks, addresses of logs, and
+//! webhooks that were sent or wait. Only loopback is bound.
 //!
 //! Deliberately absent: issues; pending reviews; teams; forks; merges by `merge-async`; webhooks of jobs and of merge
 //! groups; large file storage, so a pushed pointer is always refused; files and commits made over REST. No workflow

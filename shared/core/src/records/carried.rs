@@ -61,7 +61,7 @@ pub struct LeftOut {
     pub history: Option<u64>,
 }
 
-/// A submodule, as the checkout describes it: who made the repository wrote that, so it only names something to look up.
+/// A submodule, as the checkout describes it: anybody's words, which only name something to look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Submodule {
     /// Its folder in the repository.

@@ -56,7 +56,7 @@ pub struct SandboxObserved {
     pub of_tenant: Option<u32>,
     /// The forge's answer about the repository to bring into it.
     pub found_repository: Option<FoundRepository>,
-    /// What the carried repository leaves out, while its submodules are brought: those that are named are still to come.
+    /// What the carried repository leaves out, while its submodules are brought: the named ones are still to come.
     pub bringing: Option<LeftOut>,
     /// The repository is in it.
     pub cloned: bool,
