@@ -68,13 +68,22 @@ impl TestForge {
     /// # Panics
     /// When it is refused.
     pub async fn check(&self, repository: &str, sha: &str, conclusion: &str) {
-        let body =
+        let said =
             json!({"repository": repository, "sha": sha, "name": "test", "conclusion": conclusion});
-        let request = self.client.post(format!("{}/_control/checks", self.api));
-        let request = request.header("authorization", &self.control).json(&body);
+        self.control("checks", &said).await;
+    }
+
+    /// A test's own word to the forge.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn control(&self, path: &str, body: &Value) {
+        let request = self.client.post(format!("{}/_control/{path}", self.api));
+        let request = request.header("authorization", &self.control).json(body);
         let answer = request.send().await.expect("the forge answers");
         let status = answer.status();
-        assert!(status.is_success(), "{status} {}", answer.text().await.unwrap_or_default());
+        let text = answer.text().await.expect("a body");
+        assert!(status.is_success(), "{path}: {status} {text}");
     }
 
     /// A repository that is there already.

@@ -9,11 +9,12 @@ use bobbin_core::records::outcome::Outcome;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::setup_link::SetupLink;
 use bobbin_core::tenant::sign_in::ForgeWish;
-use bobbin_tests::chat::Platform;
+use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::forge::TestForge;
 use bobbin_tests::http;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use crate::forge::{a_name, card_offers, is_review, offered};
 use crate::own_keys::{KeySetup, Page, harmless, page};
 use crate::run::trial;
+use crate::webhooks::{deleted, delivered, is_logged, is_logged_of, signature};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -270,16 +272,54 @@ async fn bound(platform: Platform) {
     ada.press(&page(binding.installation), &[("action", "suspend")]).await;
     place.listed("is suspended by its owner").await;
     ada.press(&page(binding.installation), &[("action", "uninstall")]).await;
-    place.listed("has ended").await;
+    eventually(VISIBLE_MS_MAX, "the binding ends", async || {
+        match place.settings().await.bindings.len() {
+            0 => Ok(()),
+            left => Err(format!("{left} bindings")),
+        }
+    })
+    .await;
     let owner = owner.to_string();
     let install = [("target_id", &*owner), ("selection", "all"), ("install", "1")];
     ada.press("/apps/bobbin-laptop/installations/new", &install).await;
-    place.listed("has ended").await;
+    assert_eq!(place.settings().await.bindings.len(), 0, "another installation is not bound");
     looked(&world, platform, &repository.name).await.unwrap_err();
     bind(&place, &ada).await;
     assert_eq!(place.settings().await.bindings.len(), 1, "replaced, and not doubled");
     place.listed("is usable").await;
     assert!(looked(&world, platform, &repository.name).await.unwrap().contains("the secret plan"));
+
+    // A webhook is a hint: what it says is not so.
+    let bound = place.settings().await.bindings;
+    let installation = bound.values().next().unwrap().installation;
+    let body = deleted(installation);
+    let signature = signature(&world.ready.github_webhook_secret, &body);
+    for _ in 0..2 {
+        assert_eq!(delivered(&world, "installation", &body, &signature).await, 202);
+    }
+    is_logged(&world, "forge.installation_seen", installation).await;
+    assert_eq!(place.settings().await.bindings, bound);
+
+    // What keeps it from being used is told with the link that mends it, and another name is noticed.
+    let id = installation.to_string();
+    let rights = forge_state(&world)["installations"][&id]["permissions"].clone();
+    let grant = async |permissions: &Value| {
+        forge
+            .control("installation", &json!({"id": installation, "permissions": permissions}))
+            .await;
+    };
+    grant(&json!({"contents": "read", "metadata": "read"})).await;
+    let lacks = place.listed("lacks contents: write, pull_requests: write").await;
+    assert!(lacks.contains(&page(installation)), "{lacks}");
+    grant(&rights).await;
+    forge.control("renamed", &json!({"login": "laptop", "to": "laptop-inc"})).await;
+    place.listed("GitHub, laptop-inc (bound ").await;
+    let renamed = repository.name.replace("laptop/", "laptop-inc/");
+    let open = json!({"repository": renamed});
+    place.configured("open", &open, &format!("open {renamed}")).await;
+    assert!(looked(&world, platform, &renamed).await.unwrap().contains("the secret plan"));
+    forge.control("renamed", &json!({"login": "laptop-inc", "to": "laptop"})).await;
+    place.listed("GitHub, laptop (bound ").await;
 
     // Taken back.
     let remove = json!({"provider": "github", "remove": true, "owner": "Laptop"});
@@ -425,18 +465,60 @@ async fn connected(platform: Platform) {
 
     place.account("show", "You have connected no GitHub account here").await;
     let ada = Browser::of(&world, "ada").await;
-    connect(&place, &ada).await;
+    let link = place.address(&place.account("connect", "works once").await);
+    connect(&place, &ada, &link).await;
     place.account("show", "Your GitHub account ada is connected").await;
-    talk.press(&card, "Open pull request").await;
-    let again = talk
-        .see(ANSWER_MS_MAX, "it is shown again", |one| is_review(one) && one.id != shown.id)
-        .await;
-    talk.press(&again, "Open draft pull request").await;
+    let reviewed = async |before: &[&str]| {
+        talk.press(&card, "Open pull request").await;
+        let is_new = |one: &ChatMessage| is_review(one) && !before.contains(&&*one.id);
+        talk.see(ANSWER_MS_MAX, "it is shown again", is_new).await
+    };
+    // One person's account is no other's.
+    let again = reviewed(&[&shown.id]).await;
+    let refusals = async || {
+        let all = talk.messages().await.unwrap();
+        all.iter().filter(|one| one.text.contains(wanted)).count()
+    };
+    let before = refusals().await;
+    pressed_by(&world, &talk, &again, "Open draft pull request").await;
+    eventually(ANSWER_MS_MAX, "somebody else is refused", async || match refusals().await {
+        count if count > before => Ok(()),
+        _ => Err("not told".to_owned()),
+    })
+    .await;
+    assert_eq!(repository.pulls().await.len(), 0);
+    let last = reviewed(&[&shown.id, &again.id]).await;
+    talk.press(&last, "Open draft pull request").await;
     let pull = eventually(ANSWER_MS_MAX, "the pull request is there", async || {
         repository.pulls().await.pop().ok_or_else(|| "none".to_owned())
     })
     .await;
     assert_eq!(pull["user"]["login"], "ada", "{pull}");
+
+    // A webhook says that the person took it back: the forge is asked.
+    if platform == Platform::Discord {
+        let people = forge_state(&world)["accounts"].clone();
+        let mut people = people.as_object().unwrap().values();
+        let person = people.find(|one| one["login"] == "ada").unwrap()["id"].as_u64().unwrap();
+        let sender = json!({"id": person, "login": "ada", "type": "User"});
+        let body = json!({"action": "revoked", "sender": sender}).to_string();
+        let signature = signature(&world.ready.github_webhook_secret, &body);
+        let event = "github_app_authorization";
+        assert_eq!(delivered(&world, event, &body, &signature).await, 202);
+        is_logged_of(&world, "forge.authorization_seen", &format!("\"person\":{person}")).await;
+    } else {
+        let apps = ada.client.get(format!("{}/settings/apps/authorizations", ada.web));
+        let apps = page(apps.header("cookie", &ada.cookie)).await.text;
+        let app = between(&apps, "name=\"app\" value=\"", "\"");
+        ada.press("/settings/apps/authorizations", &[("app", app)]).await;
+        is_logged_of(&world, "linked.ended", "").await;
+        place.account("show", "You have connected no GitHub account here").await;
+        let before = place.told(&place.manager()).await.unwrap().len();
+        world.slack.mention(None, "github connect").await.unwrap();
+        let words = place.heard_after(&place.manager(), before, "works once").await;
+        connect(&place, &ada, &place.address(&words)).await;
+    }
+    place.account("show", "Your GitHub account ada is connected").await;
 
     // What follows is done with her account too.
     talk.press(&card_offers(&world, &talk, "Ready for review").await, "Ready for review").await;
@@ -465,19 +547,37 @@ pub async fn sign_in_everywhere(world: &World) -> Vec<String> {
     for platform in Platform::ALL {
         let place = KeySetup::new(world, platform);
         bind(&place, &ada).await;
-        connect(&place, &ada).await;
+        let link = place.address(&place.account("connect", "works once").await);
+        connect(&place, &ada, &link).await;
     }
     ada.codes.into_inner().unwrap()
 }
 
 /// Connects the account of a browser to the person who manages the place.
-async fn connect(place: &KeySetup<'_>, browser: &Browser) {
-    let link = place.address(&place.account("connect", "works once").await);
-    let at = browser.signed_in(&link).await;
+async fn connect(place: &KeySetup<'_>, browser: &Browser, link: &str) {
+    let connected = "Done: your GitHub account ada is connected";
+    let before = place.times_told(connected).await.unwrap();
+    let at = browser.signed_in(link).await;
     let shown = browser.found(&at).await;
     assert!(shown.text.contains("Pull requests that <b>"), "{shown:?}");
     assert_eq!(only_choice(&shown), "connect");
     let pressed = browser.choose(&at, "connect").await;
     assert!(pressed.text.contains("Done here"), "{pressed:?}");
-    place.told_again(0, "Done: your GitHub account ada is connected").await;
+    place.told_again(before, connected).await;
+}
+
+/// A colleague's press, who has connected no account.
+async fn pressed_by(world: &World, talk: &Talk<'_>, message: &ChatMessage, label: &str) {
+    let (thread, button) = (&talk.thread, message.button(label).unwrap());
+    let sam = world.colleague(talk.platform).await.id;
+    match talk.platform {
+        Platform::Discord => {
+            let act = json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id, "user_id": sam});
+            world.discord.act(&act).await.unwrap();
+        }
+        Platform::Slack => {
+            let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id, "user_id": sam});
+            world.slack.act(&act).await.unwrap();
+        }
+    }
 }

@@ -115,7 +115,7 @@ impl<'a> KeySetup<'a> {
     }
 
     /// The same of those that came after so many.
-    async fn heard_after(&self, user: &str, before: usize, wanted: &str) -> String {
+    pub async fn heard_after(&self, user: &str, before: usize, wanted: &str) -> String {
         eventually(VISIBLE_MS_MAX, &format!("{wanted:?} is told"), async || {
             let told = self.told(user).await?;
             let last = told.iter().skip(before).next_back();

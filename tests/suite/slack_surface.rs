@@ -238,6 +238,8 @@ async fn home() {
   <Choose how pull requests are opened>
   *Pull requests by:* none; everyone who may use me may open them
   <Choose who may open pull requests>
+  *Submodules:* none; they are left out
+  <Choose whether submodules come along>
   (Channels can have their own defaults: /bobbin config help.)
 ",
     );

@@ -22,20 +22,20 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// GitHub's signature with this secret.
-fn signature(secret: &str, body: &str) -> String {
+pub fn signature(secret: &str, body: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(body.as_bytes());
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-fn deleted(installation: u64) -> String {
+pub fn deleted(installation: u64) -> String {
     let account = json!({"id": 9, "login": "acme", "type": "Organization"});
     let installation = json!({"id": installation, "account": account});
     json!({"action": "deleted", "installation": installation}).to_string()
 }
 
 /// The status of the answer.
-async fn delivered(world: &World, event: &str, body: &str, signature: &str) -> u16 {
+pub async fn delivered(world: &World, event: &str, body: &str, signature: &str) -> u16 {
     let url = format!("{}/github/webhooks", world.deployment.ingress);
     let request = http::client().post(url).header("content-type", "application/json");
     let request = request.header("x-github-event", event).header("x-hub-signature-256", signature);
@@ -43,14 +43,19 @@ async fn delivered(world: &World, event: &str, body: &str, signature: &str) -> u
 }
 
 /// Whether the functions have logged this of that installation.
-async fn is_logged(world: &World, event: &str, installation: u64) {
+pub async fn is_logged(world: &World, event: &str, installation: u64) {
+    is_logged_of(world, event, &format!("\"installation\":{installation}")).await;
+}
+
+/// Whether the functions have logged this, with these words in the line.
+pub async fn is_logged_of(world: &World, event: &str, of: &str) {
     let log = world.state_dir.parent().unwrap().join("output.log");
-    let words = [format!("\"event\":\"{event}\""), format!("\"installation\":{installation}")];
+    let words = [format!("\"event\":\"{event}\""), of.to_owned()];
     eventually(VISIBLE_MS_MAX, event, async || {
         let text = std::fs::read_to_string(&log).unwrap();
         let mut lines = text.lines();
         let found = lines.any(|line| words.iter().all(|words| line.contains(words)));
-        if found { Ok(()) } else { Err(format!("no {event} of {installation}")) }
+        if found { Ok(()) } else { Err(format!("no {event} of {of}")) }
     })
     .await;
 }

@@ -9,7 +9,7 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KEY_BYTES_MAX;
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
 use bobbin_core::tenant::sign_in::{CONNECT, OwnerChoice, SignInFound};
-use bobbin_core::text::{one_line, shorten, span};
+use bobbin_core::text::{html_text, one_line, shorten, span};
 
 /// Name of the only input of a key's form.
 pub const FIELD: &str = "key";
@@ -87,7 +87,7 @@ pub fn sign_in(link: &SetupLink, there: &str, now_ms: Ms) -> HttpAnswer {
         &format!(
             "<h1>{heading}</h1><p>For {place}. <b>{by}</b> asked for this page; it works once, for {left}.</p><p>{what}</p>\
 <p><a href=\"{}\">Continue at GitHub</a></p>",
-            escaped(there)
+            html_text(there)
         ),
     )
 }
@@ -148,7 +148,7 @@ pub fn found(link: &SetupLink, found: &SignInFound, wrong: Option<&str>) -> Http
             )
         }
         SignInFound::Refused { why } => {
-            format!("<h1>That did not work</h1><p>{}</p>", escaped(&one_line(why)))
+            format!("<h1>That did not work</h1><p>{}</p>", html_text(&one_line(why)))
         }
     };
     html(if wrong.is_some() { 422 } else { 200 }, &body)
@@ -173,7 +173,7 @@ fn button(value: &str, label: &str) -> String {
 /// A link to a page of the forge.
 fn linked(address: &str, label: &str) -> String {
     if address.starts_with("https://") || address.starts_with("http://") {
-        format!("<a href=\"{}\">{label}</a>", escaped(address))
+        format!("<a href=\"{}\">{label}</a>", html_text(address))
     } else {
         label.to_owned()
     }
@@ -215,17 +215,17 @@ fn place(link: &SetupLink) -> String {
         _ => ("", tenant.as_str()),
     };
     match &link.place {
-        Some(name) => format!("{place} <b>{}</b> ({})", shown(name), escaped(id)),
-        None => format!("{place} <b>{}</b>", escaped(id)),
+        Some(name) => format!("{place} <b>{}</b> ({})", shown(name), html_text(id)),
+        None => format!("{place} <b>{}</b>", html_text(id)),
     }
 }
 
 fn shown(name: &str) -> String {
-    escaped(&shorten(&one_line(name), NAME_CHARS_MAX))
+    html_text(&shorten(&one_line(name), NAME_CHARS_MAX))
 }
 
 fn told_wrong(wrong: Option<&str>) -> String {
-    wrong.map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", escaped(why)))
+    wrong.map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", html_text(why)))
 }
 
 fn html(status: u16, body: &str) -> HttpAnswer {
@@ -242,21 +242,6 @@ fn page(status: u16, head: &str, body: &str) -> HttpAnswer {
         ),
         headers: HEADERS,
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! Hints of the forge's webhooks: the worker looks at the forge, and acts on what it sees there alone.
+//! Hints of the forge's webhooks: the worker looks at the forge, and acts on what it sees there alone. A binding ends
+//! with its installation, a connected account with its sign-in.
 //!
 //! A lost hint costs no safety: each use of an installation or of a person's account finds out by itself.
 
+use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::protocol::signals::{INSTALLATION_ENDED, INSTALLATION_SUSPENDED};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
@@ -9,6 +11,8 @@ use bobbin_forge::ForgeErrorKind;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
+use crate::forge::StackForge;
+use crate::linked::NotLinked;
 
 /// What the forge said of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,39 +34,72 @@ pub async fn look(lane: &Lane<'_>, hint: &ForgeHint, arrival: Arrival) -> Verdic
         tracing::info!(event = "forge.hint.unused", "a webhook came, and this stack has no forge");
         return Verdict::Done;
     };
-    let installation = match hint.about {
-        ForgeSubject::Installation { installation } => installation,
-        ForgeSubject::Person { person } => {
-            let event = "forge.authorization_revoked";
-            tracing::info!(event, person, "a person has taken back what they allowed the app");
-            return Verdict::Done;
+    let looked = match hint.about {
+        ForgeSubject::Installation { installation } => {
+            look_at_installation(lane, forge, installation).await
         }
+        ForgeSubject::Person { person } => look_at_person(lane, forge, person).await,
     };
-    let failure = match forge.client().installation_by_id(installation).await {
-        Ok(found) if found.is_suspended => {
-            return acted(installation, &SeenInstallation::Suspended);
-        }
-        Ok(found) => {
-            let seen = SeenInstallation::Usable { missing: found.missing };
-            return acted(installation, &seen);
-        }
-        Err(error) if error.kind == ForgeErrorKind::NotInstalled => {
-            return acted(installation, &SeenInstallation::Ended);
-        }
-        Err(error) => forge.failed(error),
+    let Err(failure) = looked else {
+        return Verdict::Done;
     };
     let limits = &lane.limits.retry;
     arrival.held(&failure, limits.control_ms, limits).unwrap_or_else(|| {
-        tracing::warn!(
-            event = "forge.hint.failed",
-            installation,
-            "an installation could not be looked at: {failure}"
-        );
+        let about = &hint.id;
+        tracing::warn!(event = "forge.hint.failed", about, "a hint was given up: {failure}");
         Verdict::Done
     })
 }
 
-fn acted(installation: u64, seen: &SeenInstallation) -> Verdict {
+/// Ends the bindings of an installation that is gone.
+async fn look_at_installation(
+    lane: &Lane<'_>,
+    forge: &StackForge,
+    installation: u64,
+) -> Result<(), Failure> {
+    match forge.client().installation_by_id(installation).await {
+        Ok(found) if found.is_suspended => {
+            note(installation, &SeenInstallation::Suspended);
+            return Ok(());
+        }
+        Ok(found) => {
+            note(installation, &SeenInstallation::Usable { missing: found.missing });
+            return Ok(());
+        }
+        Err(error) if error.kind == ForgeErrorKind::NotInstalled => {
+            note(installation, &SeenInstallation::Ended);
+        }
+        Err(error) => return Err(forge.failed(error)),
+    }
+    for tenant in lane.store.bound_to(installation).await.map_err(|e| e.failure())? {
+        let settings = lane.store.settings(&tenant).await.map_err(|e| e.failure())?;
+        lane.rewrite(&tenant, settings, |settings| {
+            settings.bindings.retain(|_, binding| binding.installation != installation);
+        })
+        .await?;
+        tracing::info!(event = "binding.ended", %tenant, installation, "a binding has ended with its installation");
+    }
+    Ok(())
+}
+
+/// Uses what a person allowed the app, for each tenant in which they did. Where that has ended, the account is
+/// forgotten.
+async fn look_at_person(lane: &Lane<'_>, forge: &StackForge, person: u64) -> Result<(), Failure> {
+    for (tenant, who) in lane.store.linked_to(person).await.map_err(|e| e.failure())? {
+        match forge.access_of(&tenant, &who).await {
+            Err(NotLinked::Failed(failure)) => return Err(failure),
+            Err(NotLinked::Never | NotLinked::Ended { .. } | NotLinked::Off) | Ok(_) => {}
+        }
+    }
+    tracing::info!(
+        event = "forge.authorization_seen",
+        person,
+        "a person has changed what they allow the app"
+    );
+    Ok(())
+}
+
+fn note(installation: u64, seen: &SeenInstallation) {
     match seen {
         SeenInstallation::Ended => {
             tracing::warn!(event = INSTALLATION_ENDED, installation, "an installation has ended");
@@ -79,5 +116,4 @@ fn acted(installation: u64, seen: &SeenInstallation) -> Verdict {
             "an installation has changed, and may be used"
         ),
     }
-    Verdict::Done
 }

@@ -150,9 +150,10 @@ impl<'a> Performing<'a> {
         })?;
         match effect {
             ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
-            ForgeEffect::Carry { repository, wanted, size_kb, within_ms, watch } => {
+            ForgeEffect::Carry { repository, wanted, submodule, size_kb, within_ms, watch } => {
                 let sandboxes = self.sandboxes().await?;
-                let what = Wanted { repository, at: wanted.as_deref(), size_kb: *size_kb };
+                let (at, submodule) = (wanted.as_deref(), submodule.as_deref());
+                let what = Wanted { repository, at, submodule, size_kb: *size_kb };
                 let carry = sandboxes.carry(forge.client(), target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use bobbin_app::sandboxes::Moving;
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
-use bobbin_core::records::carried::Carried;
+use bobbin_core::protocol::event::{Event, NotCloned};
+use bobbin_core::records::carried::{Carried, LeftOut};
 use bobbin_core::records::publication::{Outgoing, PushEnd};
 
 use self::forge::Place;
@@ -17,13 +17,15 @@ mod forge;
 mod odd;
 #[path = "carry/sandbox.rs"]
 mod sandbox;
+#[path = "carry/submodules.rs"]
+mod submodules;
 
 /// What was carried, and how many commits of it if not all.
 fn carried(event: Event) -> (Carried, Option<u64>) {
     match event {
         Event::Carried { carried, left_out } => {
-            let LeftOut { submodules, large, history } = left_out;
-            assert_eq!((submodules, large), (Vec::new(), Vec::new()));
+            let LeftOut { submodules, named, large, history } = *left_out;
+            assert_eq!((submodules, named, large), (Vec::new(), Vec::new(), Vec::new()));
             (carried, history)
         }
         other => panic!("{other:?}"),

@@ -25,9 +25,10 @@ use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, KeptCard, SandboxEffect, Sending, Watched,
 };
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::carried::LeftOut;
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::parked::Seen;

@@ -14,6 +14,7 @@
 
 mod accounts;
 mod calls;
+mod concerned;
 mod direct;
 mod due;
 mod flags;

@@ -12,11 +12,11 @@ use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
 };
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
-use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository};
+use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
@@ -157,8 +157,9 @@ pub trait Services {
         _generation: u32,
         repository: &ForgeRepository,
         _wanted: Option<&str>,
-    ) -> Result<Carried, NotCloned> {
-        Ok(Carried { repository: repository.clone(), base: None })
+        _submodule: Option<&str>,
+    ) -> Result<(Carried, LeftOut), NotCloned> {
+        Ok((Carried { repository: repository.clone(), base: None }, LeftOut::default()))
     }
 
     /// What the workspace holds beyond the commit that was brought.
@@ -369,15 +370,18 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
 fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Event {
     match effect {
         ForgeEffect::Find { name } => Event::RepositoryFound(on.find_repository(name)),
-        ForgeEffect::Carry { repository, wanted, watch, .. } => {
+        ForgeEffect::Carry { repository, wanted, submodule, watch, .. } => {
             if let Some(by) = watch.as_ref().and_then(|watched| on.cancelled_by(watched)) {
                 return Event::CancelSeen { by };
             }
             match on.stands(generation) {
                 SandboxState::Gone => Event::Failed(Failure::SandboxGone),
                 SandboxState::Running => {
-                    match on.carry(generation, repository, wanted.as_deref()) {
-                        Ok(carried) => Event::Carried { carried, left_out: LeftOut::default() },
+                    let (wanted, submodule) = (wanted.as_deref(), submodule.as_deref());
+                    match on.carry(generation, repository, wanted, submodule) {
+                        Ok((carried, left_out)) => {
+                            Event::Carried { carried, left_out: Box::new(left_out) }
+                        }
                         Err(why) => Event::NotCloned { why },
                     }
                 }

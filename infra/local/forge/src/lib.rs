@@ -4,9 +4,9 @@
 //! installations, tokens for single repositories and rights, people who sign in, repositories that are renamed,
 //! transferred and archived, branches with rules, pull requests, checks and statuses, workflow runs with their logs,
 //! reviews, threads, comments and reactions, signed webhooks, and refusals with GitHub's own texts. GraphQL answers
-//! exactly the documents of its folder. Git itself is `git http-backend` over bare repositories. State is one folder
-//! and survives a restart, except for sign-ins, counted requests and looks, addresses of logs, and webhooks that were
-//! sent or wait. Only loopback is bound.
+//! exactly the documents of its folder, and Bobbin's own. Git itself is `git http-backend` over bare repositories.
+//! State is one folder and survives a restart, except for sign-ins, counted requests and looks, addresses of logs, and
+//! webhooks that were sent or wait. Only loopback is bound.
 //!
 //! Deliberately absent: issues; pending reviews; teams; forks; merges by `merge-async`; webhooks of jobs and of merge
 //! groups; large file storage, so a pushed pointer is always refused; files and commits made over REST. No workflow
@@ -25,6 +25,7 @@
 //! | `POST /_control/checks {"repository":"owner/name","sha":"…","name":"test","conclusion":"failure","log":"…"}` | what continuous integration says: Actions unless `app` names another one, which then is made; also `branch` for `sha`, `status`, `workflow`, `event`, `annotations`, `steps`, `title`, `summary`, `text`, `details_url`, `hides_pulls` |
 //! | `POST /_control/app {"name":"ci","owner":"…","permissions":{…},"events":[…],"webhook":"…"}` | an app that a test acts as, installed on its owner, and a token of it |
 //! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
+//! | `POST /_control/renamed {"login":"acme","to":"acme-inc"}` | another name for an account, which keeps its id |
 //! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
 //! | `POST /_control/queue {"repository":"owner/name","number":1,"merged":true}` | how it went in the merge queue |
 //! | `POST /_control/hooks {"faults":[{"fault":"late","event":"check_run","action":"completed","times":1}]}` | arms faults of webhooks: `late` (until `POST /_control/hooks/release`), `out_of_order` (after the next one), `twice` (`other_id`), `lost`, `other_secret`, `unsigned`, `misnamed` (`event_as`), `renumbered` (`id`); `DELETE` disarms, and lets go of what waits |

@@ -83,7 +83,7 @@ impl Lane<'_> {
     }
 
     /// Writes the settings as this changes them, over what others write meanwhile; nothing where it changes nothing.
-    pub(super) async fn rewrite(
+    pub(crate) async fn rewrite(
         &self,
         tenant: &Tenant,
         mut settings: Settings,
@@ -92,7 +92,16 @@ impl Lane<'_> {
         for _ in 0..RACES_MAX {
             let mut next = settings.clone();
             change(&mut next);
-            if next == settings || self.write(tenant, &next, settings.version).await? {
+            if next == settings {
+                return Ok(());
+            }
+            let is_written = if next.bindings == settings.bindings {
+                self.write(tenant, &next, settings.version).await?
+            } else {
+                let saved = self.store.save_bindings(tenant, &next, &settings).await;
+                saved.map_err(|e| e.failure())?
+            };
+            if is_written {
                 return Ok(());
             }
             settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;

@@ -52,6 +52,8 @@ pub struct Wanted<'a> {
     pub repository: &'a ForgeRepository,
     /// The branch, tag or commit; `None`: its default branch.
     pub at: Option<&'a str>,
+    /// Its folder in the repository that is there already; `None`: it is that repository.
+    pub submodule: Option<&'a str>,
     /// The forge's estimate of its size in kilobytes; 0 if unknown.
     pub size_kb: u64,
 }
@@ -125,26 +127,39 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        Wanted { repository, at: wanted, size_kb }: Wanted<'_>,
+        Wanted { repository, at: wanted, submodule, size_kb }: Wanted<'_>,
         within: Duration,
     ) -> Result<Event, NotCarried> {
         let at = at(repository).ok_or_else(|| unusable("its name"))?;
+        // Two submodules may be of one repository.
+        let store = match (submodule, wanted) {
+            (Some(_), Some(commit)) => format!("submodule-{}-{commit}.git", repository.id),
+            _ => "origin.git".to_owned(),
+        };
         let address = &*repository.address;
+        let script = Script { provider: &*self.provider, address, store, submodule };
         let look = async {
             let sandbox = self.find_running(target.sandbox, target.generation).await?;
-            let script = Script { provider: &*self.provider, address, tip: &Tip::default() };
-            let there = script.run(&sandbox, "look", LOOK).await?;
+            let there = script.run(&sandbox, &Tip::default(), "look", LOOK).await?;
             Ok::<_, NotCarried>((sandbox, there))
         };
-        let tip = tip(forge, &at, &repository.branch, wanted);
+        let tip = async {
+            match (submodule, wanted) {
+                // A branch of that name is not meant.
+                (Some(_), Some(commit)) => {
+                    let commit = commit.parse().map_err(|_| unusable("its commit"))?;
+                    Ok(Tip { branch: None, commit: Some(commit) })
+                }
+                _ => tip(forge, &at, &repository.branch, wanted).await,
+            }
+        };
         let ((sandbox, there), tip) = tokio::try_join!(look, tip)?;
         let made = if there.exit_code == NOTHING_THERE {
             let pieces = match tip.commit {
                 None => String::new(),
                 Some(commit) => self.packs(forge, &at, commit, size_kb, &sandbox).await?,
             };
-            let script = Script { provider: &*self.provider, address, tip: &tip };
-            script.run(&sandbox, &pieces, within).await?
+            script.run(&sandbox, &tip, &pieces, within).await?
         } else {
             there
         };
@@ -154,7 +169,7 @@ impl Sandboxes {
         let branch = tip.branch.unwrap_or_else(|| repository.branch.clone());
         let repository = ForgeRepository { branch, ..repository.clone() };
         let carried = Carried { repository, base: brought(&made.text) };
-        Ok(Event::Carried { carried, left_out: left_out(&made.text) })
+        Ok(Event::Carried { carried, left_out: Box::new(left_out(&made.text)) })
     }
 
     /// Puts the commit's history into the sandbox: all of it, or as much as there is room for. Returns how many files
@@ -317,20 +332,23 @@ fn unusable(what: &str) -> NotCarried {
 struct Script<'a> {
     provider: &'a dyn Provider,
     address: &'a str,
-    tip: &'a Tip,
+    store: String,
+    submodule: Option<&'a str>,
 }
 
 impl Script<'_> {
     async fn run(
         &self,
         sandbox: &Sandbox,
+        Tip { branch, commit }: &Tip,
         pieces: &str,
         within: Duration,
     ) -> Result<ScriptOutput, NotCarried> {
-        let Tip { branch, commit } = self.tip;
         let commit = commit.map(|commit| commit.to_string()).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.address.to_owned()),
+            ("BOBBIN_STORE".to_owned(), self.store.clone()),
+            ("BOBBIN_SUBMODULE".to_owned(), self.submodule.unwrap_or_default().to_owned()),
             ("BOBBIN_BRANCH".to_owned(), branch.clone().unwrap_or_default()),
             ("BOBBIN_COMMIT".to_owned(), commit),
             ("BOBBIN_PIECES".to_owned(), pieces.to_owned()),

@@ -1,11 +1,15 @@
 # Makes the repository where the agent works out of packs that the worker has put into the sandbox. Set in the
-# environment: BOBBIN_ORIGIN, its https address; BOBBIN_BRANCH, the branch, empty for a tag or a commit; BOBBIN_COMMIT,
-# the commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or `look`. The ends of a
-# history that is not whole stand in a file beside the packs. Runs in the sandbox's working directory, by any POSIX
-# shell. What stands in `project` is whole: it comes there by one rename. left_out.sh and unpack.sh come first.
+# environment: BOBBIN_ORIGIN, its https address; BOBBIN_STORE, the name of the copy beside the checkout;
+# BOBBIN_SUBMODULE, its folder in the project, empty if it is the project; BOBBIN_BRANCH, the branch, empty for a tag or
+# a commit; BOBBIN_COMMIT, the commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or
+# `look`. The ends of a history that is not whole stand in a file beside the packs. Runs in the sandbox's working
+# directory, by any POSIX shell. What stands in `project` is whole: it comes there by one rename. left_out.sh and
+# unpack.sh come first.
 umask 077
 root=$(pwd)
-store="$root/.bobbin/origin.git"
+project="$root/project"
+into="$project${BOBBIN_SUBMODULE:+/$BOBBIN_SUBMODULE}"
+store="$root/.bobbin/$BOBBIN_STORE"
 pieces="$root/.bobbin/carried"
 export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true GIT_CONFIG_NOSYSTEM=1 GIT_NO_LAZY_FETCH=1
 git_() { git -c credential.helper= -c core.hooksPath=/dev/null -c init.defaultBranch=main "$@" </dev/null; }
@@ -14,13 +18,33 @@ failed() { tail -n 8 "$1" | head -c 2000; exit 1; }
 done_() {
   commit=$(git_ -C "$store" rev-parse -q --verify refs/bobbin/base) && printf 'commit\t%s\n' "$commit"
   [ -s "$store/shallow" ] && printf 'history\t%s\n' "$(git_ -C "$store" rev-list --count refs/bobbin/base)"
-  left_out "$root/project"
+  # Where git looks for it: below the project's own folder of git.
+  [ -z "$BOBBIN_SUBMODULE" ] || of_project submodule absorbgitdirs >/dev/null 2>&1 || exit 1
+  left_out "$into"
+  [ -n "$BOBBIN_SUBMODULE" ] || named
   exit 0
 }
+of_project() { GIT_LITERAL_PATHSPECS=1 git_ -C "$project" "$@" -- "$BOBBIN_SUBMODULE"; }
+# What the commit says of its submodules: `named`, and commit, address and path of each.
+named() {
+  module() { git_ -C "$store" config --no-includes --blob refs/bobbin/base:.gitmodules "$@" 2>/dev/null | head -c 1000; }
+  module --name-only --get-regexp '^submodule\..*\.path$' | head -n 20 | while IFS= read -r key; do
+    path=$(module --get "$key") url=$(module --get "${key%.path}.url")
+    case "$path$url" in *[[:cntrl:]]*) continue ;; esac
+    entry=$(git_ -C "$store" ls-tree refs/bobbin/base -- "$path" 2>/dev/null | head -n 1)
+    commit=${entry#160000 commit }
+    [ "$entry" = "160000 commit ${commit%%	*}	$path" ] && printf 'named\t%s\t%s\t%s\n' "${commit%%	*}" "$url" "$path"
+  done
+}
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
-if [ -e "$root/project/.git" ]; then
+if [ -n "$BOBBIN_SUBMODULE" ]; then
+  # No link leads there.
+  [ "$(cd "$into" 2>/dev/null && pwd -P)" = "$(cd "$project" && pwd -P)/$BOBBIN_SUBMODULE" ] ||
+    { echo "its folder is not in the checkout"; exit 1; }
+fi
+if [ -e "$into/.git" ]; then
   rm -rf "$pieces"
-  [ "$(git -C "$root/project" config remote.origin.url </dev/null)" = "$BOBBIN_ORIGIN" ] && done_
+  [ "$(git -C "$into" config remote.origin.url </dev/null)" = "$BOBBIN_ORIGIN" ] && done_
   echo "another repository stands in its place"
   exit 1
 fi
@@ -30,15 +54,15 @@ mkdir -p "$root/.bobbin" || { echo "No space left on device"; exit 1; }
 rm -rf "$store" "$root"/.bobbin/clone.*
 side=$(mktemp -d "$root/.bobbin/clone.XXXXXX") || { echo "No space left on device"; exit 1; }
 words="$side/words"
-project() { git_ -C "$side/project" "$@" >"$words" 2>&1; }
+made() { git_ -C "$side/project" "$@" >"$words" 2>&1; }
 git_ init --quiet --bare "$store" >"$words" 2>&1 || failed "$words"
 git_ init --quiet "$side/project" >"$words" 2>&1 || failed "$words"
 git_ -C "$store" symbolic-ref HEAD "refs/heads/${BOBBIN_BRANCH:-main}"
-project symbolic-ref HEAD "refs/heads/${BOBBIN_BRANCH:-main}"
-project config remote.origin.url "$BOBBIN_ORIGIN"
-project config remote.origin.fetch "+refs/heads/*:refs/remotes/origin/*"
-project config remote.origin.tagOpt --no-tags
-project config "url.$store.insteadOf" "$BOBBIN_ORIGIN"
+made symbolic-ref HEAD "refs/heads/${BOBBIN_BRANCH:-main}"
+made config remote.origin.url "$BOBBIN_ORIGIN"
+made config remote.origin.fetch "+refs/heads/*:refs/remotes/origin/*"
+made config remote.origin.tagOpt --no-tags
+made config "url.$store.insteadOf" "$BOBBIN_ORIGIN"
 echo ".bobbin/" >>"$side/project/.git/info/exclude"
 if [ -n "$BOBBIN_COMMIT" ]; then
   [ ! -s "$pieces/shallow" ] || cp "$pieces/shallow" "$store/shallow" || failed "$words"
@@ -53,21 +77,27 @@ if [ -n "$BOBBIN_COMMIT" ]; then
   done
   [ ! -s "$store/shallow" ] || cp "$store/shallow" "$side/project/.git/shallow" 2>"$words" || failed "$words"
   if [ -n "$BOBBIN_BRANCH" ]; then
-    project update-ref "refs/remotes/origin/$BOBBIN_BRANCH" "$BOBBIN_COMMIT" || failed "$words"
-    project symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_BRANCH"
-    project checkout --quiet -B "$BOBBIN_BRANCH" --track "origin/$BOBBIN_BRANCH" || failed "$words"
+    made update-ref "refs/remotes/origin/$BOBBIN_BRANCH" "$BOBBIN_COMMIT" || failed "$words"
+    made symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_BRANCH"
+    made checkout --quiet -B "$BOBBIN_BRANCH" --track "origin/$BOBBIN_BRANCH" || failed "$words"
   else
-    project checkout --quiet --detach "$BOBBIN_COMMIT" || failed "$words"
+    made checkout --quiet --detach "$BOBBIN_COMMIT" || failed "$words"
   fi
 else
   # Diffs and reverts need a commit, and an empty repository has none.
-  project -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false commit -q --allow-empty -m "Start" ||
+  made -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false commit -q --allow-empty -m "Start" ||
     failed "$words"
 fi
 mkdir -p "$store/hooks"
 printf '#!/bin/sh\necho "Bobbin pushes, when somebody presses Open pull request."\nexit 1\n' >"$store/hooks/pre-receive"
 chmod 700 "$store/hooks/pre-receive"
 rm -rf "$pieces"
-mv -T "$side/project" "$root/project" || { [ -e "$root/project/.git" ] || exit 1; }
+if [ -n "$BOBBIN_SUBMODULE" ]; then
+  # Git refuses here what it would not make either: a name that leads elsewhere, an update by a command.
+  of_project submodule init >"$words" 2>&1 || failed "$words"
+  # A fetch of the project finds nothing for a submodule, and would fail over that.
+  git_ -C "$project" config fetch.recurseSubmodules false
+fi
+mv -T "$side/project" "$into" || { [ -e "$into/.git" ] || exit 1; }
 rm -rf "$side"
 done_

@@ -10,10 +10,12 @@ use std::time::Duration;
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::SandboxKey;
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
+use bobbin_core::records::carried::{LeftOut, Submodule};
 use bobbin_core::tenant::repositories::apart;
 use bobbin_core::tenant::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
+use bobbin_forge::git::ObjectId;
 use bobbin_sandbox::ErrorKind;
 
 use super::Sandboxes;
@@ -25,6 +27,8 @@ const REPO: &str = "BOBBIN_REPO";
 const AT: &str = "BOBBIN_AT";
 /// Maximum number of left-out paths per kind; the script lists no more.
 const LEFT_OUT_MAX: usize = 10;
+/// Bytes of a submodule's address, and of its path.
+const NAMED_BYTES_MAX: usize = 300;
 /// Characters (UTF-16 units) of git's output that are passed on.
 const SEEN_UNITS_MAX: usize = 200;
 
@@ -61,7 +65,31 @@ pub(super) fn left_out(text: &str) -> LeftOut {
         paths.take(LEFT_OUT_MAX).map(str::to_owned).collect::<Vec<_>>()
     };
     let history = listed("history").first().and_then(|commits| commits.parse().ok());
-    LeftOut { submodules: listed("submodule"), large: listed("large"), history }
+    let named = listed("named").iter().filter_map(|line| named(line)).collect();
+    LeftOut { submodules: listed("submodule"), named, large: listed("large"), history }
+}
+
+/// Reads the script's line about a submodule: commit, address and path. The repository's makers wrote the last two.
+fn named(line: &str) -> Option<Submodule> {
+    let mut parts = line.splitn(3, '\t');
+    let (commit, address, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_part = |part: &str| {
+        !matches!(part, "" | "." | "..")
+            && !part.starts_with('-')
+            && !part.eq_ignore_ascii_case(".git")
+    };
+    let is_plain =
+        |text: &str| text.len() <= NAMED_BYTES_MAX && !text.chars().any(char::is_control);
+    let is_usable = is_plain(address)
+        && is_plain(path)
+        && path.split('/').all(is_part)
+        && commit.parse::<ObjectId>().is_ok();
+    let owned = str::to_owned;
+    is_usable.then(|| Submodule {
+        path: owned(path),
+        address: owned(address),
+        commit: owned(commit),
+    })
 }
 
 /// Classifies git's output (git 2.39; for a repository that does not exist, a host that wants a login asks for a user
@@ -202,6 +230,7 @@ mod tests {
             left_out(&String::from_utf8_lossy(&ran.stdout)),
             LeftOut {
                 submodules: vec!["lib/one".to_owned()],
+                named: Vec::new(),
                 large: vec!["model one.bin".to_owned()],
                 history: None,
             }

@@ -208,6 +208,34 @@ impl Place {
         Self { forge, repository, work, address, server, state }
     }
 
+    /// Another repository of the same owner with so many commits; they are the branch with its name in the checkout.
+    pub async fn beside(&self, name: &str, commits: usize) -> ForgeRepository {
+        let owner = self.server.identity().organization;
+        let path = format!("/orgs/{owner}/repos");
+        let made =
+            ask(&self.server, Method::POST, &path, &json!({"name": name, "private": true})).await;
+        let whole = made["full_name"].as_str().unwrap().to_owned();
+        self.sh(&format!("git checkout -q --orphan {name}"));
+        for n in 0..commits {
+            self.sh(&format!(
+                "printf {n} >README.md && git add . && git commit -q -m 'Commit {n}'"
+            ));
+        }
+        self.sh(&format!("git push -q '{}' +HEAD:refs/heads/main", self.address_of(name)));
+        ForgeRepository {
+            id: made["id"].as_u64().unwrap(),
+            address: format!("https://github.com/{whole}"),
+            name: whole,
+            ..self.repository.clone()
+        }
+    }
+
+    /// Where a person pushes to a repository beside this one.
+    pub fn address_of(&self, name: &str) -> String {
+        let (before, _) = self.address.rsplit_once('/').unwrap();
+        format!("{before}/{name}.git")
+    }
+
     /// Commits so many times, each time with a new `noise.bin` of so many bytes, and pushes that.
     pub fn filled(self, commits: usize, bytes: usize) -> Self {
         self.import(&format!(

@@ -1,8 +1,8 @@
 //! Repositories that are renamed, transferred, archived, under rules or not whole: each is right or told.
 
 use bobbin_app::sandboxes::Moving;
-use bobbin_core::protocol::event::{Event, LeftOut};
-use bobbin_core::records::carried::Carried;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::carried::{Carried, LeftOut};
 use bobbin_core::records::publication::{Outgoing, PushEnd};
 use reqwest::Method;
 use serde_json::json;
@@ -124,7 +124,7 @@ async fn pointers_and_submodules_are_named() {
     let event = carrier.carry(&place).await;
     let Event::Carried { carried, left_out } = event else { panic!("{event:?}") };
     let (submodules, large) = (vec!["lib".to_owned()], vec!["video.mp4".to_owned()]);
-    assert_eq!(left_out, LeftOut { submodules, large, history: None });
+    assert_eq!(*left_out, LeftOut { submodules, large, ..LeftOut::default() });
     let work = format!("{pointer} | sed s/9b43/0000/ >other.mp4");
     assert_eq!(
         why(pushed(&place, &carrier, &carried, &work).await),

@@ -17,6 +17,7 @@ use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::account::Account;
+use bobbin_core::records::carried::{ForgeRepository, Submodule};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_sandbox::{
@@ -27,7 +28,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
-use super::forge::{Place, sh};
+use super::forge::{Place, SmallForge, sh};
 
 #[derive(Debug)]
 pub struct Folder {
@@ -201,8 +202,20 @@ impl Carrier {
         at: Option<&str>,
         size_kb: u64,
     ) -> Result<Event, Failure> {
-        let what = Wanted { repository: &place.repository, at, size_kb };
+        let what = Wanted { repository: &place.repository, at, submodule: None, size_kb };
         self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
+    }
+
+    /// Carries a repository's submodule.
+    pub async fn carry_submodule(
+        &self,
+        forge: &SmallForge,
+        repository: &ForgeRepository,
+        one: &Submodule,
+    ) -> Event {
+        let (at, submodule) = (Some(&*one.commit), Some(&*one.path));
+        let what = Wanted { repository, at, submodule, size_kb: 0 };
+        self.sandboxes.carry(forge, self.target(), what, 60_000).await.unwrap()
     }
 
     /// Carries a repository whose size is said to be this.

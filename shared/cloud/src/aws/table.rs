@@ -72,6 +72,16 @@ pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
+/// A set attribute of one text.
+pub(crate) fn set_of(text: String) -> AttributeValue {
+    AttributeValue::Ss(vec![text])
+}
+
+/// The texts of a set; none if there is no set.
+pub(crate) fn set(item: &TableItem, name: &str) -> Vec<String> {
+    item.get(name).and_then(|set| set.as_ss().ok()).cloned().unwrap_or_default()
+}
+
 /// A number attribute.
 pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
     AttributeValue::N(number.into().to_string())

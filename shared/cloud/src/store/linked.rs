@@ -9,6 +9,7 @@ use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::linked::LinkedAccount;
 
+use super::concerned::{Of, person_of};
 use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{ItemWrite, TableItem, n, number, s, text};
@@ -62,7 +63,16 @@ impl Store {
         item.insert(LINKED.to_owned(), s(body));
         item.insert("version".to_owned(), n(version));
         item.insert("tenant".to_owned(), s(tenant.as_str()));
-        let is_written = self.table.write(ItemWrite::put(item).if_version(before.version)).await?;
+        let put = ItemWrite::put(item).if_version(before.version);
+        let who = || person_of(tenant, person);
+        let there = before.account.as_ref().map(|there| there.id);
+        let is_written = if there == Some(account.id) {
+            self.table.write(put).await?
+        } else {
+            let mut writes = vec![put, Of::Account(account.id).add(who())];
+            writes.extend(there.map(|there| Of::Account(there).strike(who())));
+            self.table.transact(writes).await?
+        };
         let unknown = before.unknown.clone();
         Ok(is_written.then_some(KeptLinked { account: Some(account), unknown, version }))
     }
@@ -84,7 +94,10 @@ impl Store {
             .name("#expires", "expires_at")
             .value(":next", n(before.version + 1))
             .value(":expires", n(now_ms / 1_000 + KEPT_S));
-        Ok(self.table.write(update.if_version(before.version)).await?)
+        let mut writes = vec![update.if_version(before.version)];
+        let there = before.account.as_ref();
+        writes.extend(there.map(|there| Of::Account(there.id).strike(person_of(tenant, person))));
+        Ok(self.table.transact(writes).await?)
     }
 }
 

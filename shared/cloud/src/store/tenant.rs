@@ -5,13 +5,14 @@
 //! sweeper's index never holds one; neither expires, so the table never deletes one.
 
 use bobbin_core::base::ids::Tenant;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::concerned::Of;
 use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{ItemWrite, TableItem, n, s, text};
@@ -41,12 +42,29 @@ impl Store {
         settings: &Settings,
         expected: u64,
     ) -> Result<bool, StoreError> {
-        let stored = Settings { version: expected + 1, ..settings.clone() };
-        let text = stored.encode();
-        let mut item = item(tenant, SETTINGS, text)?;
-        item.insert("version".to_owned(), n(stored.version));
-        let put = ItemWrite::put(item).if_version(expected);
-        Ok(self.table.write(put).await?)
+        Ok(self.table.write(settings_write(tenant, settings, expected)?).await?)
+    }
+
+    /// The same over the settings that were read, where the bindings differ: the tenant is noted for each installation
+    /// that is bound now, and struck for each that is not any more.
+    ///
+    /// # Errors
+    /// As [`Store::save_settings`].
+    pub async fn save_bindings(
+        &self,
+        tenant: &Tenant,
+        settings: &Settings,
+        before: &Settings,
+    ) -> Result<bool, StoreError> {
+        let of = |settings: &Settings| -> BTreeSet<u64> {
+            settings.bindings.values().map(|binding| binding.installation).collect()
+        };
+        let (now, then) = (of(settings), of(before));
+        let who = || tenant.as_str().to_owned();
+        let mut writes = vec![settings_write(tenant, settings, before.version)?];
+        writes.extend(now.difference(&then).map(|id| Of::Installation(*id).add(who())));
+        writes.extend(then.difference(&now).map(|id| Of::Installation(*id).strike(who())));
+        Ok(self.table.transact(writes).await?)
     }
 
     /// The catalogue of a tenant; empty if it has none.
@@ -101,6 +119,17 @@ impl Store {
 /// The key of a tenant's settings.
 pub(super) fn settings_key(tenant: &Tenant) -> TableItem {
     key(tenant, SETTINGS)
+}
+
+fn settings_write(
+    tenant: &Tenant,
+    settings: &Settings,
+    expected: u64,
+) -> Result<ItemWrite, StoreError> {
+    let stored = Settings { version: expected + 1, ..settings.clone() };
+    let mut item = item(tenant, SETTINGS, stored.encode())?;
+    item.insert("version".to_owned(), n(stored.version));
+    Ok(ItemWrite::put(item).if_version(expected))
 }
 
 /// The settings that an item holds.

@@ -148,6 +148,8 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// The branch, tag or commit that is wanted of it; `None`: its default branch.
         wanted: Option<String>,
+        /// The folder of the thread's repository that it belongs in; `None`: it is that repository.
+        submodule: Option<String>,
         /// The forge's estimate of its size in kilobytes.
         size_kb: u64,
         /// Time limit in milliseconds.

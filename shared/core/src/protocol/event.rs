@@ -6,7 +6,7 @@ use crate::base::person::Person;
 use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Settlement};
-use crate::records::carried::{Carried, FoundRepository};
+use crate::records::carried::{Carried, FoundRepository, LeftOut};
 use crate::records::changes::Changes;
 use crate::records::flags::Queued;
 use crate::records::images::Image;
@@ -99,7 +99,7 @@ pub enum Event {
         /// The repository.
         carried: Carried,
         /// What is not there.
-        left_out: LeftOut,
+        left_out: Box<LeftOut>,
     },
     /// What a push would bring.
     OutgoingRead(Outgoing),
@@ -202,17 +202,6 @@ pub enum Event {
     NotSent(Failure),
     /// The effect failed; the failure table says what that means.
     Failed(Failure),
-}
-
-/// What a clone leaves out. Paths in the repository, bounded by the code that lists them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct LeftOut {
-    /// Submodules: their folders are empty.
-    pub submodules: Vec<String>,
-    /// Git LFS files: only pointers are there.
-    pub large: Vec<String>,
-    /// Number of commits that are there, if older ones are not.
-    pub history: Option<u64>,
 }
 
 /// Why a repository could not be cloned.

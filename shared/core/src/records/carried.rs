@@ -47,3 +47,27 @@ pub struct Carried {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
+
+/// What a clone leaves out. Paths in the repository, bounded by the code that lists them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LeftOut {
+    /// Submodules: their folders are empty.
+    pub submodules: Vec<String>,
+    /// Those of them that say where they could be had.
+    pub named: Vec<Submodule>,
+    /// Git LFS files: only pointers are there.
+    pub large: Vec<String>,
+    /// Number of commits that are there, if older ones are not.
+    pub history: Option<u64>,
+}
+
+/// A submodule, as the checkout describes it: anybody's words, which only name something to look up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Submodule {
+    /// Its folder in the repository.
+    pub path: String,
+    /// Its address, which may be relative to the repository's.
+    pub address: String,
+    /// The commit of it that the repository names.
+    pub commit: String,
+}

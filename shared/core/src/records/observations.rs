@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::records::ask::Settlement;
 use crate::records::card::CardState;
-use crate::records::carried::FoundRepository;
+use crate::records::carried::{FoundRepository, LeftOut};
 use crate::records::changes::Changes;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
@@ -57,6 +57,8 @@ pub struct SandboxObserved {
     pub of_tenant: Option<u32>,
     /// The forge's answer about the repository to bring into it.
     pub found_repository: Option<FoundRepository>,
+    /// What the carried repository leaves out, while its submodules are brought: the named ones are still to come.
+    pub bringing: Option<LeftOut>,
     /// The repository is in it.
     pub cloned: bool,
     /// State of the requested snapshot.

@@ -159,6 +159,34 @@ impl BoundForge {
             || bound.any(|binding| binding.login.eq_ignore_ascii_case(owner));
         (is_ours && !rest.contains('/')).then(|| name.to_owned())
     }
+
+    /// Name of the repository that a submodule's address stands for, in the repository with this name, if one of the
+    /// owners has it here. The address is anybody's text.
+    #[must_use]
+    pub fn submodule(&self, of: &str, address: &str) -> Option<String> {
+        let (_, host) = self.base.split_once("://")?;
+        let by_ssh = [format!("git@{host}:"), format!("ssh://git@{host}/")];
+        let named = if let Some(path) = by_ssh.iter().find_map(|one| address.strip_prefix(&**one)) {
+            format!("{}/{path}", self.base)
+        } else if address.starts_with("./") || address.starts_with("../") {
+            let mut parts: Vec<&str> = of.split('/').collect();
+            for part in address.split('/') {
+                match part {
+                    "." | "" => {}
+                    ".." => {
+                        parts.pop()?;
+                    }
+                    part => parts.push(part),
+                }
+            }
+            format!("{}/{}", self.base, parts.join("/"))
+        } else {
+            address.to_owned()
+        };
+        let is_address = named.contains("://") && !named.contains('@');
+        let name = is_address.then(|| self.name_of(&named)).flatten()?;
+        usable(&name).is_some().then_some(name)
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +263,57 @@ mod tests {
             "acme",
         ] {
             assert_eq!(forge.name_of(repo), None, "{repo}");
+        }
+    }
+
+    #[test]
+    fn submodule_address_names_a_repository_here() {
+        let forge = BoundForge {
+            base: "https://git.example.com".to_owned(),
+            owners: BTreeSet::from(["acme".to_owned()]),
+            ..BoundForge::default()
+        };
+        for address in [
+            "https://git.example.com/acme/lib",
+            "https://git.example.com/acme/lib.git",
+            "../lib.git",
+            "../../acme/lib",
+            "./../lib/",
+            "git@git.example.com:acme/lib.git",
+            "ssh://git@git.example.com/acme/lib",
+        ] {
+            assert_eq!(
+                forge.submodule("acme/api", address).as_deref(),
+                Some("acme/lib"),
+                "{address}"
+            );
+        }
+        for address in [
+            "",
+            "acme/lib",
+            "/acme/lib",
+            "file:///acme/lib",
+            "ext::sh -c x% acme/lib",
+            "-uhttps://git.example.com/acme/lib",
+            "--upload-pack=touch /tmp/x",
+            "https://token@git.example.com/acme/lib",
+            "https://git.example.com@evil.org/acme/lib",
+            "https://git.example.com.evil.org/acme/lib",
+            "https://git.example.com/acme/lib@main",
+            "https://git.example.com/acme/lib?x",
+            "https://git.example.com/acme/..",
+            "https://git.example.com/acme/../other/lib",
+            "https://git.example.com/other/lib",
+            "http://git.example.com/acme/lib",
+            "root@git.example.com:acme/lib",
+            "git@evil.org:acme/lib",
+            "git@git.example.com:-x/lib",
+            "./lib",
+            "../../lib",
+            "../../../acme/lib",
+            "../../../../../etc/passwd",
+        ] {
+            assert_eq!(forge.submodule("acme/api", address), None, "{address}");
         }
     }
 

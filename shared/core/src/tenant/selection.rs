@@ -37,7 +37,13 @@ pub struct Selection {
     /// Who may have something pushed, by the name of a [`PullRequestsBy`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_requests_by: Option<String>,
+    /// Whether submodules come with a repository of the forge, by a word of [`SUBMODULES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submodules: Option<String>,
 }
+
+/// Whether submodules come with a repository: the first word if nobody chose.
+pub const SUBMODULES: [&str; 2] = ["no", "yes"];
 
 /// How pull requests are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +116,7 @@ impl Selection {
             in_common: self.in_common || other.in_common,
             pull_requests: first(&self.pull_requests, &other.pull_requests),
             pull_requests_by: first(&self.pull_requests_by, &other.pull_requests_by),
+            submodules: first(&self.submodules, &other.submodules),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
-use crate::tenant::selection::{PullRequests, PullRequestsBy, Selection};
+use crate::tenant::selection::{PullRequests, PullRequestsBy, SUBMODULES, Selection};
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
@@ -153,6 +153,8 @@ pub enum DefaultKind {
     PullRequests,
     /// Who may have something pushed.
     PullRequestsBy,
+    /// Whether submodules come with a repository of the forge.
+    Submodules,
 }
 
 /// A list of the settings.
@@ -388,7 +390,7 @@ struct KindRow {
 
 impl DefaultKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Repo,
         Self::Model,
         Self::Agent,
@@ -396,6 +398,7 @@ impl DefaultKind {
         Self::Runtime,
         Self::PullRequests,
         Self::PullRequestsBy,
+        Self::Submodules,
     ];
 
     const fn row(self) -> KindRow {
@@ -455,6 +458,14 @@ impl DefaultKind {
                 choices: &PullRequestsBy::NAMES,
                 of: |selection| &selection.pull_requests_by,
                 of_mut: |selection| &mut selection.pull_requests_by,
+            },
+            Self::Submodules => KindRow {
+                word: "submodules",
+                label: "Submodules",
+                expected: "whether submodules come with a repository: choose no or yes",
+                choices: &SUBMODULES,
+                of: |selection| &selection.submodules,
+                of_mut: |selection| &mut selection.submodules,
             },
         }
     }

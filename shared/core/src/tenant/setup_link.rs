@@ -67,7 +67,6 @@ impl TryFrom<String> for Purpose {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SetupLink {
     /// What it is for.
-    #[serde(rename = "provider")]
     pub purpose: Purpose,
     /// Where it was requested; the tenant follows from this.
     pub thread: ThreadKey,

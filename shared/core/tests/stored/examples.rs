@@ -643,6 +643,7 @@ fn of_a_runtime() -> Selection {
         runtime: Some("native".to_owned()),
         pull_requests: Some("ready".to_owned()),
         pull_requests_by: Some("linked".to_owned()),
+        submodules: Some("yes".to_owned()),
         ..of_a_sandbox()
     }
 }

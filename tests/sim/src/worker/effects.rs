@@ -8,11 +8,11 @@ use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
 };
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
-use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository};
+use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Operation, Work};
@@ -371,9 +371,10 @@ impl Services for Here<'_> {
         generation: u32,
         repository: &ForgeRepository,
         _: Option<&str>,
-    ) -> Result<Carried, NotCloned> {
-        self.clone_into(generation, &repository.name)?;
-        Ok(self.inner.places[self.worker.place].carried(repository))
+        _: Option<&str>,
+    ) -> Result<(Carried, LeftOut), NotCloned> {
+        let left_out = self.clone_into(generation, &repository.name)?;
+        Ok((self.inner.places[self.worker.place].carried(repository), left_out))
     }
 
     fn outgoing(&mut self, generation: u32) -> Outgoing {

@@ -556,6 +556,7 @@ fn incomplete_clone_is_reported_once() {
         s.left_out = LeftOut {
             submodules: vec!["lib".to_owned(), "vendor/x".to_owned()],
             large: vec!["model.bin".to_owned()],
+            named: Vec::new(),
             history: Some(50),
         };
     });

@@ -115,6 +115,16 @@ pub(super) struct State {
     /// The forge, and what it says about every repository.
     pub(super) forge: Option<BoundForge>,
     pub(super) at_forge: Option<FoundRepository>,
+    /// What it says about those with these names.
+    pub(super) at_forge_too: BTreeMap<String, FoundRepository>,
+    /// Repositories that it was asked about, in order.
+    pub(super) asked_forge: Vec<String>,
+    /// Submodules that were carried, in order: folder, repository and commit.
+    pub(super) submodules: Vec<String>,
+    /// Folders whose submodule cannot be carried.
+    pub(super) not_cloned_too: BTreeMap<String, NotCloned>,
+    /// What submodules leave out, by their folders.
+    pub(super) left_out_too: BTreeMap<String, LeftOut>,
     /// Repositories that were carried, by generation.
     pub(super) carried: BTreeMap<u32, String>,
     /// The forge's branches and their commits.
@@ -407,7 +417,11 @@ impl Services for Here<'_> {
         Ok(self.s.left_out.clone())
     }
 
-    fn find_repository(&mut self, _: &str) -> FoundRepository {
+    fn find_repository(&mut self, name: &str) -> FoundRepository {
+        self.s.asked_forge.push(name.to_owned());
+        if let Some(found) = self.s.at_forge_too.get(name) {
+            return found.clone();
+        }
         self.s.at_forge.clone().unwrap_or(FoundRepository::NotInstalled)
     }
 
@@ -416,14 +430,24 @@ impl Services for Here<'_> {
         generation: u32,
         repository: &ForgeRepository,
         wanted: Option<&str>,
-    ) -> Result<Carried, NotCloned> {
+        submodule: Option<&str>,
+    ) -> Result<(Carried, LeftOut), NotCloned> {
+        if let Some(path) = submodule {
+            let at = wanted.unwrap_or_default();
+            self.s.submodules.push(format!("{path}: {}@{at}", repository.name));
+            let carried = Carried { repository: repository.clone(), base: None };
+            return match self.s.not_cloned_too.remove(path) {
+                Some(why) => Err(why),
+                None => Ok((carried, self.s.left_out_too.remove(path).unwrap_or_default())),
+            };
+        }
         if let Some(why) = self.s.not_cloned.take() {
             return Err(why);
         }
         let at = wanted.map(|at| format!("@{at}")).unwrap_or_default();
         self.s.carried.insert(generation, format!("{}{at}", repository.name));
         let base = self.s.branches.get(&repository.branch).cloned();
-        Ok(Carried { repository: repository.clone(), base })
+        Ok((Carried { repository: repository.clone(), base }, self.s.left_out.clone()))
     }
 
     fn outgoing(&mut self, _: u32) -> Outgoing {

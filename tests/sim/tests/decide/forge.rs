@@ -2,6 +2,7 @@
 
 use super::choice::{nothing_ran, reason};
 use super::*;
+use bobbin_core::records::carried::Submodule;
 use bobbin_core::records::message::Operation;
 
 pub(super) fn asked(id: &str, repo: &str) -> Message {
@@ -165,6 +166,166 @@ fn private_repository_is_never_shared() {
     deliver_until_done(&world, &work("o1", Work::Operate { want, by: None }), 1);
     let operated = record(&world).sandbox.operated.pop().unwrap();
     assert_eq!(operated.trouble.as_deref(), Some(words::PRIVATE_NOT_KEPT));
+}
+
+fn submodule(path: &str, address: &str) -> Submodule {
+    let commit = "c".repeat(40);
+    Submodule { path: path.to_owned(), address: address.to_owned(), commit }
+}
+
+/// A private repository with these submodules, where every one of acme's is open.
+fn with_submodules(named: &[(&str, &str)], choice: Option<&str>) -> Fake {
+    let world = private();
+    open(&world, None, "all");
+    world.with(|s| {
+        s.settings.defaults.submodules = choice.map(str::to_owned);
+        s.left_out.submodules = named.iter().map(|(path, _)| (*path).to_owned()).collect();
+        s.left_out.named = named.iter().map(|(path, address)| submodule(path, address)).collect();
+    });
+    world
+}
+
+fn at_forge(world: &Fake, name: &str, change: impl FnOnce(&mut ForgeRepository)) {
+    let mut repository = repository(name, true);
+    change(&mut repository);
+    let found = FoundRepository::Here { repository, size_kb: 0 };
+    world.with(|s| s.at_forge_too.insert(name.to_owned(), found));
+}
+
+#[test]
+fn submodules_come_where_somebody_chose_so() {
+    for choice in [None, Some("no"), Some("yes")] {
+        let world = with_submodules(&[("lib", "../lib.git")], choice);
+        at_forge(&world, "acme/lib", |_| ());
+        world.with(|s| {
+            s.left_out_too.insert(
+                "lib".to_owned(),
+                LeftOut {
+                    submodules: vec!["vendor".to_owned()],
+                    large: vec!["a.bin".to_owned()],
+                    history: Some(50),
+                    named: vec![submodule("vendor", "../vendor")],
+                },
+            )
+        });
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered]);
+        let left_out = record(&world).sandbox.left_out.unwrap();
+        let (asked, carried) = world.with(|s| (s.asked_forge.clone(), s.submodules.clone()));
+        if choice == Some("yes") {
+            assert_eq!(asked, ["acme/api", "acme/lib"]);
+            assert_eq!(carried, [format!("lib: acme/lib@{}", "c".repeat(40))]);
+            assert_eq!(
+                left_out,
+                "submodules (lib/vendor, lib: all but 50 commits) and Git LFS files (lib/a.bin)"
+            );
+        } else {
+            assert_eq!((asked, carried), (vec!["acme/api".to_owned()], vec![]));
+            assert_eq!(left_out, "submodules (lib)");
+        }
+        // The next turn works on what is there.
+        deliver_until_done(&world, &asked_again(), 1);
+        assert!(world.with(|s| s.submodules.len()) <= 1);
+    }
+}
+
+fn asked_again() -> Message {
+    asked("m2", "acme/api")
+}
+
+#[test]
+fn submodule_needs_the_right_of_a_repository() {
+    let not_open = "submodules (lib: it is not open here)";
+    let of = |installation| move |found: &mut ForgeRepository| found.installation = installation;
+    let refused =
+        FoundRepository::Refused { why: "it is suspended: https://x.example.".to_owned() };
+    for (address, opened, found, words) in [
+        ("https://elsewhere.example/acme/lib", "all", None, "submodules (lib: it is elsewhere)"),
+        ("https://x:y@git.example.com/acme/lib", "all", None, "submodules (lib: it is elsewhere)"),
+        ("../../other/lib", "all", None, "submodules (lib: it is elsewhere)"),
+        ("../lib", "acme/web", Some("here"), not_open),
+        ("../lib", "all", Some("another installation"), not_open),
+        ("../lib", "all", Some("none"), not_open),
+        ("../lib", "acme/web", Some("refused"), not_open),
+        ("../lib", "all", Some("refused"), "submodules (lib: it is suspended: https://x.example)"),
+    ] {
+        let world = with_submodules(&[("lib", address)], Some("yes"));
+        world.with(|s| {
+            s.settings.repositories = Default::default();
+            s.settings.repositories.open(None, "acme/api".to_owned());
+            s.settings.repositories.open(None, opened.to_owned());
+        });
+        match found {
+            Some("here") => at_forge(&world, "acme/lib", |_| ()),
+            Some("another installation") => at_forge(&world, "acme/lib", of(8)),
+            Some("refused") => {
+                world.with(|s| s.at_forge_too.insert("acme/lib".to_owned(), refused.clone()));
+            }
+            _ => {
+                let none = FoundRepository::NotInstalled;
+                world.with(|s| s.at_forge_too.insert("acme/lib".to_owned(), none));
+            }
+        }
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered], "{address} {found:?}");
+        assert_eq!(record(&world).sandbox.left_out.as_deref(), Some(words), "{address} {found:?}");
+        assert_eq!(world.with(|s| s.submodules.clone()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn private_submodule_stays_out_of_a_public_repository() {
+    let world = with_submodules(&[("lib", "../lib"), ("open", "../open")], Some("yes"));
+    let public = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
+    world.with(|s| s.at_forge = Some(public));
+    at_forge(&world, "acme/lib", |_| ());
+    at_forge(&world, "acme/open", |found| found.is_private = false);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(
+        record(&world).sandbox.left_out.as_deref(),
+        Some("submodules (lib: it is private in a public repository)")
+    );
+    assert_eq!(world.with(|s| s.submodules.len()), 1);
+}
+
+#[test]
+fn submodules_are_bounded_and_failures_told() {
+    let paths: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
+    let named: Vec<(&str, &str)> = paths.iter().map(|path| (&**path, "../lib")).collect();
+    let world = with_submodules(&named, Some("yes"));
+    at_forge(&world, "acme/lib", |_| ());
+    world.with(|s| {
+        s.left_out.submodules.push("odd".to_owned());
+        s.not_cloned_too.insert("s1".to_owned(), NotCloned::NoRef);
+        let why = "its newest files alone are larger than 500 MB, the most that is carried.";
+        s.not_cloned_too.insert("s2".to_owned(), NotCloned::Forge { why: why.to_owned() });
+    });
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert_eq!(world.with(|s| s.submodules.len()), 8);
+    assert_eq!(
+        record(&world).sandbox.left_out.as_deref(),
+        Some(
+            "submodules (s8: only 8 are brought, s9: only 8 are brought, odd: its entry cannot be read, s1: it has no branch, tag or commit to be found, s2: its newest files alone are larger than 500 MB, the most that is…)"
+        )
+    );
+}
+
+#[test]
+fn crash_between_submodules_ends_with_all() {
+    let begun = || {
+        let world = with_submodules(&[("lib", "../lib"), ("x", "../lib")], Some("yes"));
+        at_forge(&world, "acme/lib", |_| ());
+        world
+    };
+    each_crash(begun, &asked("m1", "acme/api"), |world, crash| {
+        assert_eq!(outcomes(world), [Outcome::Answered], "{crash}");
+        assert_eq!(record(world).sandbox.left_out, None, "{crash}");
+        let carried = world.with(|s| s.submodules.clone());
+        assert!(
+            ["lib: ", "x: "].iter().all(|one| carried.iter().any(|path| path.starts_with(one)))
+        );
+    });
 }
 
 #[test]

@@ -19,10 +19,11 @@ use projection::{Projection, error};
 /// The known documents; a new one is a file and a line.
 const DOCUMENTS: [&str; 5] = [
     include_str!("look.graphql"),
-    include_str!("poll.graphql"),
-    include_str!("resolve.graphql"),
-    include_str!("ready.graphql"),
-    include_str!("enqueue.graphql"),
+    // Bobbin's own.
+    include_str!("../../../../../shared/forge/src/github/poll.graphql"),
+    include_str!("../../../../../shared/forge/src/github/resolve.graphql"),
+    include_str!("../../../../../shared/forge/src/github/ready.graphql"),
+    include_str!("../../../../../shared/forge/src/github/enqueue.graphql"),
 ];
 
 #[derive(Deserialize)]

@@ -1,186 +1,229 @@
-//! Bobbin's own client against this forge: what it reads of a pull request beside its poll, and what it does to it.
+//! Bobbin's own client polls this forge's pull requests: what it reads is what was said here.
 
-use bobbin_core::base::secret::Secret;
+use bobbin_core::records::pull_request::{PolledPullRequest, SeenComment};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
-use bobbin_forge::{
-    BranchUpdate, Forge as _, Merged, NewRemark, PullRequests as _, Remark, RepositoryAt,
-    RepositoryId, RepositoryName,
-};
+use bobbin_forge::{Forge as _, ForgeError, RepositoryAt, RepositoryId, RepositoryName};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::world::World;
 
-const PULL: &str = "/repos/laptop/web/pulls/1";
-
-struct Scene {
+/// A pull request from `bobbin/a`, and Bobbin's client.
+struct Polling {
     world: World,
-    github: GitHub,
+    client: GitHub,
     at: RepositoryAt,
-    /// The head of pull request 1.
-    head: String,
+    app: String,
+    sha: String,
 }
 
-impl Scene {
-    /// A draft of the app's, from a branch with one commit.
-    async fn start(name: &str) -> Self {
+impl Polling {
+    async fn start(name: &str, draft: bool) -> Self {
         let world = World::start(name).await;
         let id = world.repository("web", json!({})).await;
-        world.control("repository", json!({"repository": "laptop/web", "unknown_looks": 0})).await;
         let app = world.mint(json!({})).await;
         world.clone_of("laptop/web", &app, "clone").await;
-        let head = world.commit("clone", "a.txt", "one\ntwo\n").await;
+        let sha = world.commit("clone", "a.txt", "one\ntwo\n").await;
         world.push("clone", "laptop/web", &app, "bobbin/a").await.well();
-        let new = json!({"title": "A", "head": "bobbin/a", "base": "main", "draft": true});
+        let new = json!({ "title": "A", "head": "bobbin/a", "base": "main", "draft": draft });
         let made = world.api(Method::POST, "/repos/laptop/web/pulls", &app).json(&new);
         assert_eq!(world.send(made).await.0, 201);
-        let identity = world.forge.identity();
-        let github = GitHub::new(GitHubSettings {
-            addresses: Addresses {
-                git: world.forge.git(),
-                web: world.forge.git(),
-                api: world.forge.api(),
-            },
-            issuer: identity.client_id.clone(),
-            private_key: identity.private_key.clone().into(),
-            slug: "bobbin-laptop".to_owned(),
-            client_id: identity.client_id.clone(),
-            client_secret: identity.client_secret.clone().into(),
-        });
+        let settled = json!({ "repository": "laptop/web", "unknown_looks": 0 });
+        world.control("repository", settled).await;
+        let client = GitHub::new(GitHubSettings {
+            addresses: Addresses::of(&world.forge.api()).with_pages(&world.forge.git()),
+            issuer: world.id.client_id.clone(),
+            private_key: world.id.private_key.clone().into(),
+            slug: world.id.app_slug.clone(),
+            client_id: world.id.client_id.clone(),
+            client_secret: world.id.client_secret.clone().into(),
+        })
+        .unwrap();
         let at = RepositoryAt {
-            installation: identity.installation,
+            installation: world.id.installation,
             repository: RepositoryId(id),
             name: RepositoryName::new("laptop", "web").unwrap(),
         };
-        Self { world, github: github.unwrap(), at, head }
+        Self { world, client, at, app, sha }
     }
 
-    /// The administrator's access token.
-    fn ada(&self) -> Secret {
-        self.world.id.user_token.clone().into()
+    async fn polled(&self) -> Result<PolledPullRequest, ForgeError> {
+        self.client.poll_pull_request(&self.at, 1).await
     }
 
-    async fn seen(&self, path: &str) -> Value {
-        self.world.get(path, &self.world.id.user_token).await.1
+    /// What is polled, in words without ids and times.
+    async fn shown(&self) -> String {
+        let seen = self.polled().await.unwrap();
+        assert_eq!((seen.number, &*seen.base, seen.is_from_fork), (1, "main", false));
+        words(&seen).replace(&self.sha, "HEAD")
     }
 
-    async fn merged(&self, head: &str) -> Merged {
-        self.github.merge(&self.at, 1, head, &self.ada()).await.unwrap()
+    async fn ada(&self, method: Method, path: &str, body: Value) -> Value {
+        self.world.as_ada(method, &format!("/repos/laptop/web/{path}"), body).await
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn failed_job_says_why() {
-    let scene = Scene::start("client-failure").await;
-    let said = json!({
-        "repository": "laptop/web", "sha": scene.head, "name": "test", "conclusion": "failure",
-        "title": "1 failed", "log": "npm test\nexpected 4", "annotations": [{
-            "path": "a.txt", "start_line": 2, "end_line": 2, "annotation_level": "failure", "message": "Not two"}],
-    });
-    let run = scene.world.control("checks", said).await["check_run"].as_u64().unwrap();
-    let failure = scene.github.check_failure(&scene.at, run).await.unwrap();
-    assert_eq!((&*failure.summary, &*failure.log), ("1 failed", "npm test\nexpected 4\n"));
-    let annotation = &failure.annotations[0];
-    assert_eq!((&*annotation.path, annotation.line, &*annotation.message), ("a.txt", 2, "Not two"));
-    scene.world.end().await;
+fn words(seen: &PolledPullRequest) -> String {
+    let PolledPullRequest { state, merge, decision, branch, head, .. } = seen;
+    let draft = if seen.is_draft { " draft" } else { "" };
+    let mut lines = vec![
+        format!("{state:?}{draft} {branch} at {head}: {merge:?}, review {decision:?}"),
+        format!("{} checks", seen.checks_total),
+    ];
+    lines.extend(
+        seen.checks
+            .iter()
+            .map(|check| format!("  {} [{}] {:?}", check.name, check.of, check.state)),
+    );
+    let said = |one: &SeenComment| {
+        let bot = if one.by.is_bot { " (bot)" } else { "" };
+        assert!(one.at_ms > 0 && one.page.contains("laptop/web"), "{one:?}");
+        format!("{}{bot}: {}", one.by.login, one.body)
+    };
+    lines.extend(seen.reviews.iter().map(|one| {
+        format!("review of {} by {}: {:?} {:?}", one.commit, one.by.login, one.state, one.body)
+    }));
+    for thread in &seen.threads {
+        let line = thread.line.map_or_else(|| "gone".to_owned(), |line| line.to_string());
+        let is = |is: bool, word: &'static str| if is { word } else { "" };
+        let marks = [is(thread.is_resolved, " resolved"), is(thread.is_outdated, " outdated")];
+        lines.push(format!("thread on {}:{line}{}", thread.path, marks.concat()));
+        lines.extend(thread.comments.iter().map(|one| format!("  {}", said(one))));
+        lines.push(format!("  {:?}", thread.hunk));
+    }
+    lines.extend(seen.comments.iter().map(said));
+    lines.join("\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_say_what_is_required() {
-    let scene = Scene::start("client-required").await;
-    let rule = json!([{"type": "required_status_checks", "parameters": {
-        "strict_required_status_checks_policy": false, "required_status_checks": [{"context": "test"}]}}]);
+async fn bobbins_poll_reads_all_that_was_said() {
+    let polling = Polling::start("client", true).await;
+    let (world, sha) = (&polling.world, polling.sha.clone());
+    assert_eq!(
+        polling.shown().await,
+        "Open draft bobbin/a at HEAD: Clean, review NotNeeded\n0 checks"
+    );
+    for (name, said) in [
+        ("build", json!({ "conclusion": "success" })),
+        ("test", json!({ "conclusion": "failure", "title": "No" })),
+        ("deploy", json!({ "conclusion": "cancelled" })),
+        ("scan", json!({ "status": "in_progress", "app": "scanner" })),
+    ] {
+        let mut check = json!({ "repository": "laptop/web", "sha": sha, "name": name });
+        for (field, value) in said.as_object().unwrap() {
+            check[field] = value.clone();
+        }
+        world.control("checks", check).await;
+    }
+    for (state, context) in [("pending", "lint"), ("error", "docs"), ("success", "size")] {
+        let status = json!({ "state": state, "context": context });
+        polling.ada(Method::POST, &format!("statuses/{sha}"), status).await;
+    }
+    let place = json!({ "body": "Why two?", "path": "a.txt", "line": 2, "side": "RIGHT" });
+    let review = json!({ "event": "REQUEST_CHANGES", "body": "Not so", "comments": [place] });
+    polling.ada(Method::POST, "pulls/1/reviews", review).await;
+    polling.ada(Method::POST, "issues/1/comments", json!({ "body": "Hello" })).await;
+    let own = world.api(Method::POST, "/repos/laptop/web/issues/1/comments", &polling.app);
+    assert_eq!(world.send(own.json(&json!({ "body": "I work on it" }))).await.0, 201);
+    assert_eq!(
+        polling.shown().await,
+        "Open draft bobbin/a at HEAD: Clean, review NotNeeded\n\
+         7 checks\n  build [CI (push)] Passed\n  test [CI (push)] Failed\n  deploy [CI (push)] Held\n  \
+         scan [scanner] Running\n  lint [] Running\n  docs [] Failed\n  size [] Passed\n\
+         review of HEAD by ada: ChangesRequested \"Not so\"\n\
+         thread on a.txt:2\n  ada: Why two?\n  \"@@ -0,0 +1,2 @@\\n+one\\n+two\"\n\
+         ada: Hello\nbobbin-laptop (bot): I work on it"
+    );
+
+    // A push makes the line another; a person settles the thread and approves.
+    let comment = polling.polled().await.unwrap().threads[0].comments[0].id;
+    let settled = json!({ "login": "ada", "comment": comment, "resolved": true });
+    world.control("thread", settled).await;
+    world.commit("clone", "a.txt", "one\nthree\n").await;
+    world.push("clone", "laptop/web", &polling.app, "bobbin/a").await.well();
+    polling.ada(Method::POST, "pulls/1/reviews", json!({ "event": "APPROVE", "body": "" })).await;
+    let seen = polling.polled().await.unwrap();
+    assert_eq!((seen.checks_total, seen.threads[0].is_outdated), (0, true), "{seen:?}");
+    assert_eq!(
+        words(&seen).replace(&seen.head, "HEAD").replace(&sha, "BEFORE"),
+        "Open draft bobbin/a at HEAD: Clean, review NotNeeded\n0 checks\n\
+         review of HEAD by ada: Approved \"\"\n\
+         thread on a.txt:gone resolved outdated\n  ada: Why two?\n  \"@@ -0,0 +1,2 @@\\n+one\\n+two\"\n\
+         ada: Hello\nbobbin-laptop (bot): I work on it"
+    );
+    polling.world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bobbins_poll_reads_how_it_could_be_merged() {
+    let polling = Polling::start("client-merge", false).await;
+    let world = &polling.world;
+    let first = async || polling.shown().await.lines().next().unwrap().to_owned();
+    assert_eq!(first().await, "Open bobbin/a at HEAD: Clean, review NotNeeded");
+    let unknown = json!({ "repository": "laptop/web", "unknown_looks": 1 });
+    world.control("repository", unknown).await;
+    world.commit("clone", "b.txt", "b\n").await;
+    world.push("clone", "laptop/web", &polling.app, "bobbin/a").await.well();
+    let merge = async || polling.polled().await.unwrap().merge;
+    assert_eq!(format!("{:?} {:?}", merge().await, merge().await), "Unknown Clean");
+
+    let rule =
+        json!([{ "type": "pull_request", "parameters": { "required_approving_review_count": 1 } }]);
     let set = json!({
         "name": "r", "target": "branch", "enforcement": "active", "rules": rule,
-        "conditions": {"ref_name": {"include": ["~DEFAULT_BRANCH"], "exclude": []}},
+        "conditions": { "ref_name": { "include": ["~DEFAULT_BRANCH"], "exclude": [] } },
     });
-    scene.world.as_ada(Method::POST, "/repos/laptop/web/rulesets", set).await;
-    let classic = json!({
-        "required_status_checks": {"strict": false, "contexts": ["lint"]}, "enforce_admins": true,
-        "required_pull_request_reviews": null, "restrictions": null,
-    });
-    scene.world.as_ada(Method::PUT, "/repos/laptop/web/branches/main/protection", classic).await;
-    let all = scene.github.required_checks(&scene.at, "main").await.unwrap();
-    let names: Vec<&str> = all.iter().map(|check| &*check.name).collect();
-    assert_eq!(names, ["lint", "test"]);
-    scene.world.end().await;
-}
+    let made = polling.ada(Method::POST, "rulesets", set).await;
+    let seen = polling.polled().await.unwrap();
+    assert_eq!(format!("{:?} {:?}", seen.merge, seen.decision), "Blocked Required");
+    polling.ada(Method::POST, "pulls/1/reviews", json!({ "event": "APPROVE" })).await;
+    let seen = polling.polled().await.unwrap();
+    assert_eq!(format!("{:?} {:?}", seen.merge, seen.decision), "Clean Approved");
 
-#[tokio::test(flavor = "multi_thread")]
-async fn review_comment_is_seen_answered_and_resolved() {
-    let scene = Scene::start("client-remarks").await;
-    let line = json!({"body": "Why two?", "commit_id": scene.head, "path": "a.txt", "line": 2, "side": "RIGHT"});
-    let comment = scene.world.as_ada(Method::POST, &format!("{PULL}/comments"), line).await;
-    let id = comment["id"].as_u64().unwrap();
-    let answer =
-        NewRemark { thread: Some(id), name: "turn-1".to_owned(), body: "One line now.".to_owned() };
-    for _ in 0..2 {
-        scene.github.mark_seen(&scene.at, Remark::Line(id)).await.unwrap();
-        scene.github.say(&scene.at, 1, &answer).await.unwrap();
-    }
-    let all = scene.seen(&format!("{PULL}/comments")).await;
-    let bodies: Vec<&str> =
-        all.as_array().unwrap().iter().map(|one| one["body"].as_str().unwrap()).collect();
-    assert_eq!(bodies, ["Why two?", "One line now.\n\n<!-- bobbin:turn-1 -->"]);
-    assert_eq!(all[0]["reactions"]["eyes"], 1);
-    let thread = async || {
-        let polled = scene.github.poll_pull_request(&scene.at, 1).await.unwrap();
-        polled.threads.into_iter().next().unwrap()
+    // Somebody changes the same file of the base.
+    let path = format!("rulesets/{}", made["id"]);
+    let gone =
+        world.api(Method::DELETE, &format!("/repos/laptop/web/{path}"), &world.id.user_token);
+    assert_eq!(world.send(gone).await.0, 204);
+    world.clone_of("laptop/web", &world.id.user_token, "beside").await;
+    world.commit("beside", "a.txt", "other\n").await;
+    world.push("beside", "laptop/web", &world.id.user_token, "main").await.well();
+    let seen = async || {
+        let seen = polling.polled().await.unwrap();
+        (format!("{:?}", seen.state), format!("{:?}", seen.merge))
     };
-    let found = thread().await;
-    assert!(!found.is_resolved);
-    scene.github.resolve_thread(&scene.at, &found.id).await.unwrap();
-    assert!(thread().await.is_resolved);
-    let whole = NewRemark { thread: None, ..answer };
-    for _ in 0..2 {
-        scene.github.say(&scene.at, 1, &whole).await.unwrap();
-    }
-    let all = scene.seen("/repos/laptop/web/issues/1/comments").await;
-    assert_eq!(all.as_array().unwrap().len(), 1);
-    scene.world.end().await;
+    seen().await;
+    assert_eq!(seen().await.1, "Conflicts");
+
+    polling.ada(Method::PATCH, "pulls/1", json!({ "state": "closed" })).await;
+    assert_eq!(seen().await.0, "Closed");
+    polling.ada(Method::PATCH, "pulls/1", json!({ "state": "open" })).await;
+    world.git("clone", &["fetch", "-q", "origin", "main"]).await.well();
+    world.git("clone", &["merge", "-q", "-X", "ours", "-m", "Join", "FETCH_HEAD"]).await.well();
+    world.push("clone", "laptop/web", &polling.app, "bobbin/a").await.well();
+    seen().await;
+    assert_eq!(seen().await, ("Open".to_owned(), "Clean".to_owned()));
+    polling.ada(Method::PUT, "pulls/1/merge", json!({})).await;
+    assert_eq!(seen().await.0, "Merged");
+    polling.world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn person_readies_updates_and_merges() {
-    let scene = Scene::start("client-merge").await;
+async fn bobbins_poll_concludes_nothing_from_refusals() {
+    let polling = Polling::start("client-refused", false).await;
+    let missing = polling.client.poll_pull_request(&polling.at, 9).await.unwrap_err();
+    assert_eq!(missing.seen, "GitHub does not know it.");
+    let other = RepositoryAt { repository: RepositoryId(1), ..polling.at.clone() };
+    assert!(polling.client.poll_pull_request(&other, 1).await.is_err(), "another took the name");
+    let fewer = json!({ "id": polling.world.id.installation,
+        "permissions": { "pull_requests": "write", "contents": "write", "metadata": "read" } });
+    polling.world.control("installation", fewer).await;
+    let refused = polling.polled().await.unwrap_err();
     assert_eq!(
-        scene.merged(&scene.head).await,
-        Merged::Refused { why: "Pull Request is still a draft".to_owned() }
+        refused.seen,
+        "laptop has not granted what Bobbin needs for this: actions: read, checks: read, issues: read, statuses: read."
     );
-    for _ in 0..2 {
-        scene.github.mark_ready(&scene.at, 1, &scene.ada()).await.unwrap();
-    }
-    assert_eq!(scene.seen(PULL).await["draft"], false);
-
-    // The base has moved: it is merged into the branch, whose head is another one then.
-    let ada = scene.world.id.user_token.clone();
-    scene.world.clone_of("laptop/web", &ada, "base").await;
-    scene.world.commit("base", "b.txt", "b\n").await;
-    scene.world.push("base", "laptop/web", &ada, "main").await.well();
-    let update = async |head: &str| {
-        scene.github.update_branch(&scene.at, 1, head, &scene.ada()).await.unwrap()
-    };
-    assert_eq!(update(&scene.head).await, BranchUpdate::Done);
-    assert_eq!(update(&scene.head).await, BranchUpdate::HeadMoved);
-    assert_eq!(scene.merged(&scene.head).await, Merged::HeadMoved);
-    let head = scene.seen(PULL).await["head"]["sha"].as_str().unwrap().to_owned();
-    assert_eq!(update(&head).await, BranchUpdate::Done);
-    assert_eq!(scene.merged(&head).await, Merged::Done);
-    assert_eq!(scene.merged(&head).await, Merged::Done);
-    assert_eq!(scene.seen(PULL).await["merged"], true);
-    scene.world.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn merge_queue_takes_the_merge() {
-    let scene = Scene::start("client-queue").await;
-    scene.github.mark_ready(&scene.at, 1, &scene.ada()).await.unwrap();
-    let set = json!({
-        "name": "q", "target": "branch", "enforcement": "active", "rules": [{"type": "merge_queue"}],
-        "conditions": {"ref_name": {"include": ["~DEFAULT_BRANCH"], "exclude": []}},
-    });
-    scene.world.as_ada(Method::POST, "/repos/laptop/web/rulesets", set).await;
-    assert_eq!(scene.merged(&scene.head).await, Merged::Queued);
-    assert_eq!(scene.merged(&scene.head).await, Merged::Queued);
-    scene.world.end().await;
+    let page = format!("/settings/installations/{}", polling.world.id.installation);
+    assert!(refused.link.unwrap().ends_with(&page));
+    polling.world.end().await;
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 const LOOK: &str = include_str!("../../src/graphql/look.graphql");
-const POLL: &str = include_str!("../../src/graphql/poll.graphql");
+const POLL: &str = include_str!("../../../../../shared/forge/src/github/poll.graphql");
 const RESOLVE: &str = include_str!("../../src/graphql/resolve.graphql");
 const READY: &str = include_str!("../../src/graphql/ready.graphql");
 const ENQUEUE: &str = include_str!("../../src/graphql/enqueue.graphql");

@@ -14,4 +14,5 @@ mod pages;
 mod restart;
 mod reviews;
 mod rules;
+mod seeing_through;
 mod world;

@@ -130,11 +130,13 @@ fn defaults(picture: &Picture) -> Vec<Value> {
         (None, DefaultKind::PullRequestsBy) => {
             format!("*{name}:* none; everyone who may use me may open them")
         }
+        (None, DefaultKind::Submodules) => format!("*{name}:* none; they are left out"),
         (None, _) => format!("*{name}:* none; the operator's setting applies"),
     };
     let choose = |kind: DefaultKind, name: &str| match kind {
         DefaultKind::PullRequests => "Choose how pull requests are opened".to_owned(),
         DefaultKind::PullRequestsBy => "Choose who may open pull requests".to_owned(),
+        DefaultKind::Submodules => "Choose whether submodules come along".to_owned(),
         _ => format!("Choose a default {}", name.to_lowercase()),
     };
     if !picture.manages {

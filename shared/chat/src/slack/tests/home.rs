@@ -85,6 +85,7 @@ fix &lt;the&gt; build (in <#C2>)\n# Defaults of this workspace\n*Repository:* `a
 operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sandbox provider:* none; the operator's \
 setting applies\n*Runtime:* none; the operator's setting applies\n*Pull requests:* none; they are opened as drafts\n\
 *Pull requests by:* none; everyone who may use me may open them\n\
+*Submodules:* none; they are left out\n\
 (People who manage this workspace can change them here. For one task, write `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or \
 `runtime:native` before its text.)"
     );
@@ -177,7 +178,7 @@ fn every_home_element_handles_presses() {
     }
     let mut expected = vec!["config"; understood.len()];
     expected[0] = "stop";
-    assert_eq!((understood.len(), understood), (9, expected));
+    assert_eq!((understood.len(), understood), (10, expected));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, acts, aside, choose, failed, operate, outage, outside, provision,
-    publish, record, results, steer, untold, watch, words,
+    Context, Next, absence, acts, aside, choose, failed, forge, operate, outage, outside,
+    provision, publish, record, results, steer, untold, watch, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::Effect;
@@ -48,9 +48,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::RepositoryFound(found) => session.observed.sandbox.found_repository = Some(found),
         Event::Carried { carried, left_out } => {
             outage::provider_answered(session);
-            session.observed.sandbox.cloned = true;
-            session.sandbox.carried = Some(carried);
-            session.sandbox.left_out = words::left_out(&left_out);
+            forge::carried(session, of, carried, *left_out, context);
         }
         Event::OutgoingRead(outgoing) => {
             outage::provider_answered(session);
@@ -64,7 +62,9 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {
             outage::provider_answered(session);
-            provision::not_cloned(session, &why, context);
+            if !forge::left_out(session, of, &why) {
+                provision::not_cloned(session, &why, context);
+            }
         }
         Event::OptionsListed(offer) => choose::options_listed(session, offer),
         Event::Recalled(entries) => {

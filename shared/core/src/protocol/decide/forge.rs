@@ -2,18 +2,27 @@
 //!
 //! Promised: a private repository comes only into a sandbox of a tenant to which its owner is bound, and only where
 //! managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
-//! from inside, like any public one.
+//! from inside, like any public one. A submodule comes by the same right, asked for it by itself.
 
-use super::{Context, Next, provision};
+use super::{Context, Next, provision, words};
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
-use crate::records::carried::FoundRepository;
+use crate::records::carried::{Carried, FoundRepository, LeftOut, Submodule};
 use crate::records::message::Work;
 use crate::records::session::Session;
 use crate::tenant::repositories::apart;
+use crate::tenant::selection::SUBMODULES;
+
+/// Most submodules that are brought.
+const SUBMODULES_MAX: usize = 8;
+/// Less time is none.
+const SUBMODULE_MS_MIN: u64 = 5_000;
 
 /// The step that brings the repository of a new sandbox.
 pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
+    if session.observed.sandbox.bringing.is_some() {
+        return bring_submodules(session, context);
+    }
     let limits = &context.delivery.limits.turn;
     let watch = provision::watch(session);
     let inside = |repo: &str, watch| {
@@ -40,6 +49,7 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
                 return Some(Next::Do(Effect::Forge(ForgeEffect::Carry {
                     repository: found,
                     wanted: apart(repo).1.map(str::to_owned),
+                    submodule: None,
                     size_kb,
                     within_ms: limits.carry_ms,
                     watch,
@@ -56,6 +66,134 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
 fn refuse(session: &mut Session, why: NotCloned, context: &Context<'_>) -> Option<Next> {
     provision::not_cloned(session, &why, context);
     None
+}
+
+/// A repository, or a submodule of it, is there.
+pub(super) fn carried(
+    session: &mut Session,
+    of: &Effect,
+    carried: Carried,
+    left_out: LeftOut,
+    context: &Context<'_>,
+) {
+    let Some(path) = submodule(of) else {
+        session.observed.sandbox.bringing = Some(chosen(left_out, context));
+        session.observed.sandbox.found_repository = None;
+        session.sandbox.carried = Some(carried);
+        return;
+    };
+    let observed = &mut session.observed.sandbox;
+    let Some(bringing) = &mut observed.bringing else { return };
+    observed.found_repository = None;
+    bringing.named.retain(|one| one.path != *path);
+    let inside = |what: String| format!("{path}/{what}");
+    bringing.submodules.extend(left_out.submodules.into_iter().map(inside));
+    bringing.large.extend(left_out.large.into_iter().map(inside));
+    let history = left_out.history.map(|commits| format!("{path}: all but {commits} commits"));
+    bringing.submodules.extend(history);
+}
+
+/// Notes that a submodule does not come. False: the effect was about something else.
+pub(super) fn left_out(session: &mut Session, of: &Effect, why: &NotCloned) -> bool {
+    let Some(path) = submodule(of) else { return false };
+    let (seen, _) = words::not_cloned_because("", why);
+    leave_out(session, path, &seen);
+    true
+}
+
+fn submodule(of: &Effect) -> Option<&String> {
+    match of {
+        Effect::Forge(ForgeEffect::Carry { submodule, .. }) => submodule.as_ref(),
+        _ => None,
+    }
+}
+
+/// What is left out, with the submodules that are to come.
+fn chosen(mut left_out: LeftOut, context: &Context<'_>) -> LeftOut {
+    let defaults = context.settings.defaults_of(channel(context));
+    if defaults.submodules.as_deref() != Some(SUBMODULES[1]) {
+        left_out.named.clear();
+        return left_out;
+    }
+    let is_named = |path: &String| left_out.named.iter().position(|one| one.path == *path);
+    let words = left_out.submodules.iter().filter_map(|path| match is_named(path) {
+        Some(place) if place < SUBMODULES_MAX => None,
+        Some(_) => Some(format!("{path}: only {SUBMODULES_MAX} are brought")),
+        None => Some(format!("{path}: its entry cannot be read")),
+    });
+    left_out.submodules = words.collect();
+    left_out.named.truncate(SUBMODULES_MAX);
+    left_out
+}
+
+/// The step that brings the next submodule; `None` when none is left.
+fn bring_submodules(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let next = |session: &Session| {
+        let bringing = session.observed.sandbox.bringing.as_ref();
+        bringing.and_then(|bringing| bringing.named.first()).cloned()
+    };
+    while let Some(one) = next(session) {
+        match ask_for(session, &one, context) {
+            Ok(effect) => return Some(Next::Do(Effect::Forge(effect))),
+            Err(why) => leave_out(session, &one.path, &why),
+        }
+    }
+    let left_out = session.observed.sandbox.bringing.take().unwrap_or_default();
+    session.sandbox.left_out = words::left_out(&left_out);
+    session.observed.sandbox.cloned = true;
+    None
+}
+
+/// The next effect for a submodule, or why it does not come. What may not be had and what does not exist look alike.
+fn ask_for(
+    session: &Session,
+    one: &Submodule,
+    context: &Context<'_>,
+) -> Result<ForgeEffect, String> {
+    let of = session.sandbox.carried.as_ref().map(|carried| &carried.repository);
+    let (Some(forge), Some(of)) = (context.delivery.forge, of) else {
+        return Err("no forge is set up".to_owned());
+    };
+    let name = forge.submodule(&of.name, &one.address).ok_or("it is elsewhere")?;
+    let is_open = |name: &str| context.settings.repositories.are_open(name, channel(context));
+    let not_open = || "it is not open here".to_owned();
+    let (repository, size_kb) = match session.observed.sandbox.found_repository.clone() {
+        None => return Ok(ForgeEffect::Find { name }),
+        Some(FoundRepository::Refused { why }) if is_open(&name) => return Err(why),
+        Some(FoundRepository::Here { repository, size_kb }) => (repository, size_kb),
+        Some(_) => return Err(not_open()),
+    };
+    let is_beside = repository.installation == of.installation && forge.has(&repository);
+    if !is_beside || !is_open(&repository.name) {
+        return Err(not_open());
+    }
+    // What is known of the sandbox says that everybody may see what is in it.
+    if repository.is_private && !of.is_private {
+        return Err("it is private in a public repository".to_owned());
+    }
+    let limits = &context.delivery.limits.turn;
+    let lease = session.sandbox.lease.as_ref();
+    let until_ms = lease.map_or(0, |lease| lease.until_ms.saturating_sub(limits.health_start_ms));
+    let within_ms = until_ms.saturating_sub(context.now_ms).min(limits.carry_ms);
+    if within_ms < SUBMODULE_MS_MIN {
+        return Err("no time was left for it".to_owned());
+    }
+    Ok(ForgeEffect::Carry {
+        repository,
+        wanted: Some(one.commit.clone()),
+        submodule: Some(one.path.clone()),
+        size_kb,
+        within_ms,
+        watch: provision::watch(session),
+    })
+}
+
+fn leave_out(session: &mut Session, path: &str, why: &str) {
+    session.observed.sandbox.found_repository = None;
+    if let Some(bringing) = &mut session.observed.sandbox.bringing {
+        bringing.named.retain(|one| one.path != path);
+        bringing.submodules.push(format!("{path}: {}", why.trim_end_matches('.')));
+    }
 }
 
 /// The channel in which the message in hand was written; empty for work that comes from none.

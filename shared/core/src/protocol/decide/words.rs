@@ -1,8 +1,9 @@
 //! Texts for people when something went wrong: what happened, and what to do next.
 
 use crate::base::ids::{SandboxName, ThreadKey};
-use crate::protocol::event::{LeftOut, NotCloned};
+use crate::protocol::event::NotCloned;
 use crate::records::ask::About;
+use crate::records::carried::LeftOut;
 use crate::records::message::Quote;
 use crate::records::publication::{
     ActEnd, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
@@ -548,7 +549,20 @@ pub fn broken(reason: &str) -> String {
 /// The repository could not be cloned.
 #[must_use]
 pub fn not_cloned(repo: &str, why: &NotCloned) -> String {
-    let (seen, advice) = match why {
+    let (seen, advice) = not_cloned_because(repo, why);
+    match why {
+        NotCloned::Forge { .. } => {
+            format!("The repository {repo} was not fetched: {seen} Nothing was run.")
+        }
+        _ => {
+            format!("The repository {repo} could not be cloned: {seen}. {advice} Nothing was run.")
+        }
+    }
+}
+
+/// What was seen, and what to do about it.
+pub(super) fn not_cloned_because(repo: &str, why: &NotCloned) -> (String, &'static str) {
+    match why {
         NotCloned::NotFound => (
             "it does not exist, or it is private".to_owned(),
             "Check its name; only public repositories can be cloned.",
@@ -564,9 +578,7 @@ pub fn not_cloned(repo: &str, why: &NotCloned) -> String {
         NotCloned::NoRoom => {
             ("the sandbox's disk is too small for it".to_owned(), "Name a smaller one.")
         }
-        NotCloned::Forge { why } => {
-            return format!("The repository {repo} was not fetched: {why} Nothing was run.");
-        }
+        NotCloned::Forge { why } => (why.clone(), ""),
         NotCloned::NotOpen => (
             "it is private, and no manager has opened it here".to_owned(),
             "A manager can open it in Bobbin's settings.",
@@ -583,8 +595,7 @@ pub fn not_cloned(repo: &str, why: &NotCloned) -> String {
             format!("git says: {}", seen.trim_end_matches('.')),
             "Check its name, or try again later.",
         ),
-    };
-    format!("The repository {repo} could not be cloned: {seen}. {advice} Nothing was run.")
+    }
 }
 
 /// The existing sandbox has another repository, or none.

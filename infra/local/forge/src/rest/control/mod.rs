@@ -72,6 +72,7 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         ("POST", "repository") => offer(engine, &text),
         ("POST", "checks") => checks::say(engine, &text).await,
         ("POST", "person") => people::person(engine, &text),
+        ("POST", "renamed") => people::renamed(engine, &text),
         ("POST", "thread") => people::settle(engine, &text),
         ("POST", "queue") => queue(engine, &text).await,
         ("GET", "hooks") => hooks::told(engine),

@@ -33,6 +33,24 @@ pub(super) fn person(engine: &SharedEngine, text: &[u8]) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Renamed {
+    login: String,
+    to: String,
+}
+
+/// Another name for an account, which keeps its id.
+pub(super) fn renamed(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Renamed { login, to } = body::read(text)?;
+    let id = engine.change(|inner| {
+        let id = inner.account_of(&login)?.id;
+        inner.accounts.get_mut(&id).ok_or_else(ApiError::not_found)?.login.clone_from(&to);
+        Ok(id)
+    })?;
+    ok(json!({ "id": id, "login": to }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ServiceApp {
     name: String,
     owner: String,

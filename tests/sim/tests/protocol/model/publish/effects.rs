@@ -4,9 +4,10 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, TurnId};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Follow, Watched};
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::Post;
+use bobbin_core::records::carried::LeftOut;
 use bobbin_core::records::publication::{
     Opened, Outgoing, OutgoingChange, OutgoingFile, PullRequestRef, PullRequestSeen,
     PullRequestState, PushEnd,

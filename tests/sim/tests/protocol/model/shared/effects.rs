@@ -6,9 +6,10 @@ use bobbin_core::base::ids::{
 };
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Follow, Watched};
-use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::carried::LeftOut;
 use bobbin_core::records::message::Operation;
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};

@@ -3,8 +3,9 @@
 use bobbin_core::base::ids::{AgentSessionId, TurnId};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Effect, Follow, SandboxEffect, Watched};
-use bobbin_core::protocol::event::{LeftOut, NotCloned};
+use bobbin_core::protocol::event::NotCloned;
 use bobbin_core::protocol::target::Addressed;
+use bobbin_core::records::carried::LeftOut;
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::session::StrayRun;
 use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
