@@ -10,9 +10,9 @@ use crate::world::World;
 
 const LOOK: &str = include_str!("../../src/graphql/look.graphql");
 const POLL: &str = include_str!("../../../../../shared/forge/src/github/poll.graphql");
-const RESOLVE: &str = include_str!("../../src/graphql/resolve.graphql");
-const READY: &str = include_str!("../../src/graphql/ready.graphql");
-const ENQUEUE: &str = include_str!("../../src/graphql/enqueue.graphql");
+const RESOLVE: &str = include_str!("../../../../../shared/forge/src/github/resolve.graphql");
+const READY: &str = include_str!("../../../../../shared/forge/src/github/ready.graphql");
+const ENQUEUE: &str = include_str!("../../../../../shared/forge/src/github/enqueue.graphql");
 
 async fn ask(world: &World, token: &str, query: &str, variables: &Value) -> Value {
     let body = json!({ "query": query, "variables": variables });
