@@ -338,6 +338,7 @@ const fn not_found(effect: &Effect) -> Option<Event> {
 }
 
 /// How an effect came out.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time")]
 enum Outcome {
     Event(Event),
     OnItsWay,
