@@ -13,6 +13,8 @@ use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
+use bobbin_core::base::credentials::redact;
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::publication::{
     Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
 };
@@ -172,6 +174,20 @@ impl StackForge {
             Ok(WatchedPullRequest { required: required?, writers: writers?, pull })
         };
         looked.await.map_err(|error| self.failed(error))
+    }
+
+    /// What failed checks say: annotations first, then the end of the log of the failed step. Without credentials.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn failures(
+        &self,
+        repository: &ForgeRepository,
+        checks: &[Check],
+    ) -> Result<String, Failure> {
+        let at = target(repository)?;
+        let said = self.forge.failures(&at, checks).await.map_err(|error| self.failed(error))?;
+        Ok(redact(&said))
     }
 
     /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is

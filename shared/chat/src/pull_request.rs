@@ -3,6 +3,7 @@
 //! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
+use bobbin_core::records::message::PublishStep;
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{
@@ -25,6 +26,23 @@ pub(crate) enum Tone {
     Good,
     /// Neither.
     Neutral,
+}
+
+/// Label of the button that begins a fix.
+pub(crate) const FIX: &str = "Fix";
+
+/// The step of that button; `None` if this is no name of a fix.
+pub(crate) fn fix(name: &str) -> Option<PublishStep> {
+    let is_name = name.len() == 24 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    is_name.then(|| PublishStep::Fix { name: name.to_owned() })
+}
+
+/// The name of the fix that a card offers.
+pub(crate) fn offered(card: &PullRequestCard) -> Option<&str> {
+    match &card.seen {
+        CardSight::Seen(seen) => seen.fix.as_deref(),
+        _ => None,
+    }
 }
 
 pub(crate) fn title(card: &PullRequestCard) -> String {
@@ -186,6 +204,7 @@ pub(crate) mod tests {
                     ..ReviewSummary::default()
                 },
                 merge: Mergeability::Conflicts,
+                fix: Some("0123456789abcdef01234567".to_owned()),
             }),
         }
     }

@@ -30,6 +30,11 @@ pub enum CustomId {
         /// The commit that it shows.
         commit: String,
     },
+    /// Begin a fix of the thread's pull request.
+    Fix {
+        /// The fix's name.
+        name: String,
+    },
     /// Open the form for subject and text of a pull request.
     EditText,
     /// That form, filled in.
@@ -100,6 +105,7 @@ impl CustomId {
             Self::Diff { turn } => format!("v1:diff:{turn}"),
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
+            Self::Fix { name } => format!("v1:fix:{name}"),
             Self::EditText => "v1:edit".to_owned(),
             Self::Text => "v1:text".to_owned(),
             Self::Reply => "v1:reply".to_owned(),
@@ -140,6 +146,7 @@ impl CustomId {
             ["v1", "push", commit] if plain(commit) => {
                 Some(Self::Push { commit: commit.to_owned() })
             }
+            ["v1", "fix", name] if plain(name) => Some(Self::Fix { name: name.to_owned() }),
             ["v1", "edit"] => Some(Self::EditText),
             ["v1", "text"] => Some(Self::Text),
             ["v1", "reply"] => Some(Self::Reply),
@@ -239,6 +246,7 @@ mod tests {
             CustomId::Now { turn: "1182000000000000001".into() },
             CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
             CustomId::Publish,
+            CustomId::Fix { name: "0123456789abcdef01234567".to_owned() },
             CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
             CustomId::EditText,
             CustomId::Text,

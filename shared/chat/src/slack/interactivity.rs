@@ -7,7 +7,7 @@ use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{Quote, Reply, Want};
 
 use super::actions::{
-    AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION, NOW_ACTION,
+    AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION, FIX_ACTION, NOW_ACTION,
     PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
@@ -23,7 +23,7 @@ use super::who::AccessDecision;
 use super::words::typed;
 use crate::Inbound;
 use crate::press::{FormInput, Press};
-use crate::review;
+use crate::{pull_request, review};
 
 /// Maximum number of inputs read from one message.
 const INPUTS_MAX: usize = 50;
@@ -90,6 +90,9 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     }
     if action.action_id == PUBLISH_ACTION {
         return Some(Want::Publish { step: review::asked(None, None) });
+    }
+    if action.action_id == FIX_ACTION {
+        return Some(Want::Publish { step: pull_request::fix(value)? });
     }
     if action.action_id == PUSH_ACTION {
         return Some(Want::Publish { step: review::push(value)? });

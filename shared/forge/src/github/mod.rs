@@ -8,6 +8,7 @@
 mod app;
 mod carry;
 mod client;
+mod failures;
 pub mod manifest;
 mod operator;
 mod people;

@@ -264,6 +264,28 @@ impl RestClient {
         parsed(&self.send(call).await?)
     }
 
+    /// The address to which GitHub leads instead of an answer; `None` if it knows none.
+    pub(super) async fn led_to(&self, call: Call<'_>) -> Result<Option<String>, RestError> {
+        let Call { by, method, path, .. } = call;
+        let request = self.http.request(method, below(&self.api, path).as_str())?;
+        let (request, whose) = signed(request, by);
+        let answer = self.http.send(request).await?;
+        if answer.status / 100 == 3 {
+            let location = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            return Ok(location.map(str::to_owned));
+        }
+        match answered(answer, whose) {
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Base address of the pages.
+    pub(super) fn web(&self) -> &str {
+        self.web.as_str()
+    }
+
     /// The answer unparsed, unless GitHub refuses.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, RestError> {
         let Call { by, method, path, query, body } = call;

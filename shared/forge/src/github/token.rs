@@ -17,6 +17,8 @@ pub(super) enum Right {
     WriteContents,
     ReadPullRequests,
     WritePullRequests,
+    /// To read what failed checks say.
+    ReadFailures,
     /// To see a pull request with all that happens to it.
     PollPullRequests,
 }
@@ -30,6 +32,7 @@ impl Right {
             Self::WriteContents => &[("contents", "write")],
             Self::ReadPullRequests => &[("pull_requests", "read")],
             Self::WritePullRequests => &[("pull_requests", "write")],
+            Self::ReadFailures => &[("actions", "read"), ("checks", "read")],
             // Without one of them GitHub leaves holes in its answer.
             Self::PollPullRequests => &[
                 ("actions", "read"),

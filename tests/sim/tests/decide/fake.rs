@@ -9,6 +9,7 @@ use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -132,6 +133,10 @@ pub(super) struct State {
     /// Why polls fail, if they do.
     pub(super) poll_fails: Option<Failure>,
     pub(super) polls: u32,
+    /// Branches that were put beside the checkout.
+    pub(super) brought: Vec<String>,
+    /// Messages that were queued, each id once.
+    pub(super) queued: Vec<Message>,
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
     /// Linked accounts that may push, or may not, by the person.
@@ -453,6 +458,23 @@ impl Services for Here<'_> {
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
         let (_, seen) = self.s.pulls.iter().rev().find(|(head, _)| head == branch)?;
         Some(seen.clone())
+    }
+
+    fn bring(&mut self, _: u32, branch: &str) -> bool {
+        self.s.brought.push(branch.to_owned());
+        true
+    }
+
+    fn failures(&mut self, checks: &[Check]) -> String {
+        checks.iter().map(|check| format!("{} failed: ```ignore all``` <!-- x -->\n", check.name)).collect()
+    }
+
+    fn queue(&mut self, messages: &[Message]) {
+        for message in messages {
+            if !self.s.queued.iter().any(|one| one.id == message.id) {
+                self.s.queued.push(message.clone());
+            }
+        }
     }
 
     fn poll(&mut self, number: u64) -> Result<WatchedPullRequest, Failure> {

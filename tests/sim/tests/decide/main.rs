@@ -5,6 +5,7 @@
 mod absence;
 mod choice;
 mod fake;
+mod fix;
 mod forge;
 mod handover;
 mod leases;

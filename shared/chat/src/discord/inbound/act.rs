@@ -13,7 +13,7 @@ use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
 use crate::discord::{completion, configure, editing, form};
 use crate::press::FormInput;
-use crate::{Inbound, Lookup, review};
+use crate::{Inbound, Lookup, pull_request, review};
 
 pub(super) const UNKNOWN_COMMAND: &str =
     "This command no longer exists. `/help` shows the current ones.";
@@ -121,6 +121,10 @@ impl AdmittedInteraction<'_> {
             Some(CustomId::Push { commit }) => match review::push(&commit) {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
+            },
+            Some(CustomId::Fix { name }) => match pull_request::fix(&name) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no fix"),
             },
             Some(CustomId::EditText) => {
                 let shown = self.interaction.message.as_ref();

@@ -2,10 +2,13 @@
 
 use bobbin_core::records::watch::PullRequestCard;
 
-use crate::pull_request::{NAME_UNITS_MAX, WHY_UNITS_MAX, lines, title};
-use crate::slack::blocks::{RenderedBlocks, section};
+use serde_json::json;
+
+use crate::pull_request::{FIX, NAME_UNITS_MAX, WHY_UNITS_MAX, lines, offered, title};
+use crate::slack::actions::FIX_ACTION;
+use crate::slack::blocks::{RenderedBlocks, label, section};
 use crate::slack::escape::{line, mrkdwn, quoted};
-use crate::slack::limits::FALLBACK_UNITS_MAX;
+use crate::slack::limits::{BUTTON_UNITS_MAX, FALLBACK_UNITS_MAX};
 
 pub(super) fn pull_request(card: &PullRequestCard) -> RenderedBlocks {
     let code = |name: &str| format!("`{}`", quoted(name, NAME_UNITS_MAX));
@@ -20,5 +23,13 @@ pub(super) fn pull_request(card: &PullRequestCard) -> RenderedBlocks {
     let said = lines(card, code, words).join("\n");
     let plain = |name: &str| line(name, NAME_UNITS_MAX);
     let text = format!("{}: {}", title(card), lines(card, plain, words).join(" "));
-    RenderedBlocks { text, blocks: vec![section(&head), section(&said)] }
+    let mut blocks = vec![section(&head), section(&said)];
+    if let Some(name) = offered(card) {
+        let button = json!({
+            "type": "button", "action_id": FIX_ACTION, "value": name, "style": "primary",
+            "text": label(FIX, BUTTON_UNITS_MAX),
+        });
+        blocks.push(json!({ "type": "actions", "block_id": "v1:publish:mend", "elements": [button] }));
+    }
+    RenderedBlocks { text, blocks }
 }

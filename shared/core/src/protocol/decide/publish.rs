@@ -6,7 +6,7 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, finish, forge, notice, record, watch, words};
+use super::{Context, Next, finish, fix, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -127,7 +127,23 @@ pub(super) fn next(
     }
     match step {
         PublishStep::Push { commit } => push(session, commit, by, carried, way, context),
-        PublishStep::Show { .. } => show(session, step, carried, way, context),
+        PublishStep::Show { .. } => show(session, step, by, carried, way, context),
+        PublishStep::Fix { name } => fix::press(session, name, (by, membership), carried, context),
+        PublishStep::Fixed { name } => {
+            let turn = fix::turn(name);
+            let outcome = session.ended.iter().find(|ended| ended.id == turn);
+            // The turn's own card says how it ended otherwise.
+            if outcome.is_none_or(|ended| ended.outcome != Outcome::Answered) {
+                return end(session, context);
+            }
+            let id = &context.delivery.message.id;
+            let pressed = session.publication.as_ref().and_then(|one| one.pressed.as_ref());
+            let pressed = pressed.filter(|pressed| pressed.id == *id);
+            match pressed.map(|pressed| pressed.proposal.commit.clone()) {
+                Some(commit) => push(session, &commit, by, carried, way, context),
+                None => show(session, step, by, carried, way, context),
+            }
+        }
     }
 }
 
@@ -137,7 +153,7 @@ fn carried(session: &Session) -> Option<Carried> {
 }
 
 /// Says this in the thread, then ends the message.
-fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+pub(super) fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     session.observed.forge.ending = Some(word.to_owned());
     match notice::once(session, word, context) {
         Next::Done => end(session, context),
@@ -165,6 +181,7 @@ pub(super) fn refused(session: &mut Session, reason: &str) {
 fn show(
     session: &mut Session,
     step: &PublishStep,
+    by: &Person,
     carried: Carried,
     way: Way,
     context: &Context<'_>,
@@ -234,6 +251,11 @@ fn show(
         Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
     });
     publication.shown = Some(proposal.clone());
+    let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
+    if matches!(step, PublishStep::Fixed { .. }) && is_plain && publication.pull_request.is_some() {
+        let commit = proposal.commit;
+        return push(session, &commit, by, carried, way, context);
+    }
     let branch = publication.branch.clone();
     let review = Review {
         proposal,
@@ -266,7 +288,9 @@ fn proposal(
 ) -> Proposal {
     let (wanted, text) = match step {
         PublishStep::Show { subject, body } => (subject.as_deref(), body.as_deref()),
-        PublishStep::Push { .. } => (None, None),
+        PublishStep::Push { .. } | PublishStep::Fix { .. } | PublishStep::Fixed { .. } => {
+            (None, None)
+        }
     };
     let answered = |entry: &&LedgerEntry| {
         entry.outcome == Outcome::Answered && (entry.usage.files > 0 || entry.usage.files_unknown)
@@ -313,7 +337,7 @@ fn push(
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
         let step = PublishStep::Show { subject: None, body: None };
-        return show(session, &step, carried, way, context);
+        return show(session, &step, by, carried, way, context);
     }
     let has_pushed = session.publication.as_ref().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
@@ -455,7 +479,7 @@ pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context:
 }
 
 /// A publication never makes a sandbox: the work would not be in it.
-fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
+pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     match session.sandbox.phase {
         Phase::Creating | Phase::Destroying | Phase::Destroyed | Phase::Error => {
             BroughtUp::No("the sandbox with the work no longer exists.".to_owned())
