@@ -1,5 +1,5 @@
-//! From a pull request at the forge to the thread that opened it: an item for its branch and one for its number, each in
-//! a partition of its own (`thread = "pull:<repository id>:<branch>"` or `"pull:<repository id>:#<number>"`,
+//! From a pull request at the forge to the thread that opened it: an item for its branch and one for its number, each
+//! in a partition of its own (`thread = "pull:<repository id>:<branch>"` or `"pull:<repository id>:#<number>"`,
 //! `item = "watched"`), with `of`, the thread, and `tenant`. Written with the thread's record, on condition that it
 //! leads to no other thread. A webhook costs one read of it.
 

@@ -103,6 +103,7 @@ pub struct PullRequestCard {
 
 /// What is known of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "there is one for a poll, and most are open")]
 pub enum CardSight {
     /// It is open.
     Seen(SeenPullRequest),

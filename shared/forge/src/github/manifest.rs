@@ -16,7 +16,8 @@ use super::webhook;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::Owner;
 
-/// The events that the app asks for: those that are read. Those about installations and authorisations come in any case.
+/// The events that the app asks for: those that are read. Others, about installations and authorisations, come in any
+/// case.
 pub const EVENTS: [&str; webhook::PULL_REQUESTS.len()] = {
     let mut names = [""; webhook::PULL_REQUESTS.len()];
     let mut at = 0;

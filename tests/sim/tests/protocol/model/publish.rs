@@ -261,10 +261,14 @@ impl Publishing {
         (branch.card != branch.pull && !is_coming).then_some(message)
     }
 
-    /// Every card that there is to be shows how its pull request stands.
+    /// Every open pull request has a card, and every card shows how its pull request stands. One that a person ended
+    /// before Bobbin knew that it was open has none: the thread is told how it was found.
     fn has_true_cards(&self, s: &State) -> bool {
-        !self.kinds.contains(&Kind::Watch)
-            || s.branches.iter().all(|branch| branch.card == branch.pull)
+        let is_true = |branch: &Branch| {
+            let is_open = branch.pull == Some(PullRequestState::Open);
+            branch.card == branch.pull || branch.card.is_none() && !is_open
+        };
+        !self.kinds.contains(&Kind::Watch) || s.branches.iter().all(is_true)
     }
 
     fn quiet(&self, s: &State) -> bool {

@@ -145,7 +145,7 @@ const ROWS: [Row; 7] = [
     Row {
         name: "watched_pull_requests",
         kinds: &[Kind::Show, Kind::Press(1), Kind::Show, Kind::Watch],
-        budget: Budget { crashes: 2, lapses: 1, ends: 1, ..NONE },
+        budget: Budget { crashes: 1, lapses: 1, ends: 1, ..NONE },
         reaches: &["opened", "merged", "end shown", "two at work on it", "converged"],
     },
     Row {
