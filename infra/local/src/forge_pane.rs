@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bobbin_local_chat::{ForgeAnswer, ForgePane, ForgeWish};
+use bobbin_local_chat::{ForgePane, PaneAnswer, PaneWish};
 use bobbin_local_forge::LocalForge;
 use futures::future::FutureExt;
 use serde::Serialize;
@@ -27,33 +27,33 @@ impl LaptopForge {
 }
 
 impl ForgePane for LaptopForge {
-    fn repositories(&self) -> ForgeAnswer<'_> {
+    fn repositories(&self) -> PaneAnswer<'_> {
         async { shown(self.0.repositories().await?) }.boxed()
     }
 
-    fn pull_request(&self, repository: String, number: u64) -> ForgeAnswer<'_> {
+    fn pull_request(&self, repository: String, number: u64) -> PaneAnswer<'_> {
         async move { shown(self.0.pull_request(&repository, number).await?) }.boxed()
     }
 
-    fn act(&self, wish: ForgeWish) -> ForgeAnswer<'_> {
+    fn act(&self, wish: PaneWish) -> PaneAnswer<'_> {
         let forge = &self.0;
         async move {
             match wish {
-                ForgeWish::Create { name, private } => {
+                PaneWish::Create { name, private } => {
                     forge.create_repository(&name, private).await?;
                     let owner = forge.identity().organization;
                     return Ok(json!({"repository": format!("{owner}/{name}")}));
                 }
-                ForgeWish::Ready { repository, number } => {
+                PaneWish::Ready { repository, number } => {
                     forge.mark_ready(&repository, number).await?;
                 }
-                ForgeWish::Merge { repository, number, seen_sha } => {
+                PaneWish::Merge { repository, number, seen_sha } => {
                     forge.merge(&repository, number, Some(seen_sha)).await?;
                 }
-                ForgeWish::Close { repository, number } => {
+                PaneWish::Close { repository, number } => {
                     forge.close(&repository, number).await?;
                 }
-                ForgeWish::Open { repository, number } => return self.opened(&repository, number),
+                PaneWish::Open { repository, number } => return self.opened(&repository, number),
             }
             Ok(json!({}))
         }

@@ -8,35 +8,39 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
+use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
-use bobbin_core::base::credentials::redact;
-use bobbin_core::records::checks::Check;
+use bobbin_core::records::checks::{Check, CheckKind};
 use bobbin_core::records::publication::{
-    Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
+    ActEnd, Opened, Proposal, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
+use bobbin_core::text::{one_line, shorten};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    Forge, ForgeError, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt,
-    RepositoryName,
+    BranchUpdate, Forge, ForgeError, ForgeErrorKind, Merged, NewPullRequest, PullRequest,
+    PullRequests, Repository, RepositoryAt, RepositoryName,
 };
 
-use crate::linked::SignedIn;
+use crate::linked::{NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
 
+/// Characters (UTF-16 units) of what failed checks say together.
+const SAID_UNITS_MAX: usize = 40 * 1024;
 /// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
 const AUTHORS_MAX: usize = 20;
 
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
     forge: Arc<dyn Forge>,
+    pull_requests: Arc<dyn PullRequests>,
     owners: Vec<(Tenant, String)>,
     /// `None` if nobody can sign in.
     pub(crate) signed_in: Option<SignedIn>,
@@ -63,6 +67,7 @@ impl StackForge {
         let forge = Arc::new(GitHub::new(settings).map_err(|error| error.to_string())?);
         Ok(Some(Self {
             signed_in: SignedIn::new(aws, config, keys, &forge),
+            pull_requests: Arc::<GitHub>::clone(&forge),
             forge,
             owners: config.forge_owners.clone(),
             metrics: Metrics::new(&config.stack),
@@ -176,7 +181,7 @@ impl StackForge {
         looked.await.map_err(|error| self.failed(error))
     }
 
-    /// What failed checks say: annotations first, then the end of the log of the failed step. Without credentials.
+    /// What failed checks say, as one bounded text: annotations first, then the ends of logs. Without credentials.
     ///
     /// # Errors
     /// The class of the failure.
@@ -186,8 +191,72 @@ impl StackForge {
         checks: &[Check],
     ) -> Result<String, Failure> {
         let at = target(repository)?;
-        let said = self.forge.failures(&at, checks).await.map_err(|error| self.failed(error))?;
-        Ok(redact(&said))
+        let mut said = String::new();
+        for check in checks {
+            said.push_str(&format!("Check {}\n", one_line(&check.name)));
+            // A status says no more than its name.
+            let CheckKind::Run { id, .. } = check.kind else {
+                continue;
+            };
+            let read = self.pull_requests.check_failure(&at, id).await;
+            let failure = read.map_err(|error| self.failed(error))?;
+            if !failure.summary.is_empty() {
+                said.push_str(&format!("{}\n", failure.summary));
+            }
+            for one in failure.annotations {
+                said.push_str(&format!("{}:{}: {}\n", one.path, one.line, one.message));
+            }
+            for step in failure.steps {
+                said.push_str(&format!("Failed step: {step}\n"));
+            }
+            said.push_str(&format!("{}\n", failure.log));
+        }
+        Ok(redact(&shorten(&said, SAID_UNITS_MAX)))
+    }
+
+    /// Does something with an open pull request as a person, if its head is the commit that they saw.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn act(
+        &self,
+        (repository, number): (&ForgeRepository, u64),
+        (act, head): (PullRequestAct, &str),
+        (tenant, person): (&Tenant, &str),
+    ) -> Result<ActEnd, Failure> {
+        let at = target(repository)?;
+        let access = match self.access_of(tenant, person).await {
+            Ok(as_person) => as_person.access,
+            Err(NotLinked::Failed(failure)) => return Err(failure),
+            Err(not) => return Ok(ActEnd::NotLinked { why: not.to_string() }),
+        };
+        let pulls = &self.pull_requests;
+        let ended = match act {
+            PullRequestAct::MarkReady => {
+                pulls.mark_ready(&at, number, &access).await.map(|()| ActEnd::Done)
+            }
+            PullRequestAct::Merge => {
+                pulls.merge(&at, number, head, &access).await.map(|merged| match merged {
+                    Merged::Done => ActEnd::Done,
+                    Merged::Queued => ActEnd::Queued,
+                    Merged::HeadMoved => ActEnd::HeadMoved,
+                    Merged::Refused { why } => ActEnd::Refused { why },
+                })
+            }
+            PullRequestAct::UpdateBranch => {
+                pulls.update_branch(&at, number, head, &access).await.map(|updated| match updated {
+                    BranchUpdate::Done => ActEnd::Done,
+                    BranchUpdate::HeadMoved => ActEnd::HeadMoved,
+                    BranchUpdate::Conflicts => ActEnd::Conflicts,
+                    BranchUpdate::Refused { why } => ActEnd::Refused { why },
+                })
+            }
+        };
+        ended.or_else(|error| match error.kind {
+            ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
+            ForgeErrorKind::SignInEnded => Ok(ActEnd::NotLinked { why: told(&error) }),
+            _ => Ok(ActEnd::Refused { why: told(&error) }),
+        })
     }
 
     /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is

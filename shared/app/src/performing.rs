@@ -182,7 +182,8 @@ impl<'a> Performing<'a> {
             }
             ForgeEffect::Bring { carried, branch } => {
                 let sandboxes = self.sandboxes().await?;
-                let brought = sandboxes.bring_named(forge.client(), target, carried, branch).await?;
+                let brought =
+                    sandboxes.bring_named(forge.client(), target, carried, branch).await?;
                 Ok(Event::Brought { branch: branch.clone(), is_there: brought })
             }
             ForgeEffect::ReadFailures { repository, checks } => {
@@ -190,6 +191,11 @@ impl<'a> Performing<'a> {
             }
             ForgeEffect::PollPullRequest { repository, number } => {
                 forge.poll(repository, *number).await.map(Event::PullRequestPolled)
+            }
+            ForgeEffect::ActOnPullRequest { repository, number, act, head, person } => {
+                let tenant = target.thread.tenant();
+                let acted = forge.act((repository, *number), (*act, head), (&tenant, person)).await;
+                acted.map(Event::PullRequestActed)
             }
             ForgeEffect::AskPresser { repository, person } => {
                 let seen = forge.presser(repository, (&target.thread.tenant(), person)).await;

@@ -28,7 +28,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
 use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::changes::ChangedFile;
-use bobbin_core::records::checks::{Check, RequiredCheck};
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::pull_request::PolledPullRequest;
@@ -265,10 +265,6 @@ impl Forge for OnlyGit {
     }
 
     async fn required_checks(&self, _: &RepositoryAt, _: &str) -> ForgeResult<Vec<RequiredCheck>> {
-        absent()
-    }
-
-    async fn failures(&self, _: &RepositoryAt, _: &[Check]) -> ForgeResult<String> {
         absent()
     }
 

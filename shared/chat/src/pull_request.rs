@@ -4,11 +4,13 @@
 //! effect.
 
 use bobbin_core::records::message::PublishStep;
-use bobbin_core::records::publication::PullRequestState;
+use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{
     CardSight, CheckSummary, CheckWord, Names, PullRequestCard, ReviewSummary, SeenPullRequest,
 };
+
+use crate::review::is_commit;
 
 /// Maximum length of one name.
 pub(crate) const NAME_UNITS_MAX: usize = 80;
@@ -16,6 +18,19 @@ pub(crate) const NAME_UNITS_MAX: usize = 80;
 pub(crate) const WHY_UNITS_MAX: usize = 400;
 /// Digits of a commit as shown.
 const COMMIT_DIGITS: usize = 12;
+
+/// The step of a button of the card; `None` if this is no commit.
+pub(crate) fn step(act: PullRequestAct, head: &str) -> Option<PublishStep> {
+    is_commit(head).then(|| PublishStep::Act { act, head: head.to_owned() })
+}
+
+/// The buttons of the card, and the head to which they are bound.
+pub(crate) fn acts(card: &PullRequestCard) -> Vec<(PullRequestAct, &str)> {
+    let CardSight::Seen(seen) = &card.seen else {
+        return Vec::new();
+    };
+    seen.acts().into_iter().map(|act| (act, &*seen.head)).collect()
+}
 
 /// How a card looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -129,8 +129,12 @@ pub(crate) fn asked(subject: Option<&str>, body: Option<&str>) -> PublishStep {
 
 /// The step of the button that publishes what was shown; `None` if this is no commit.
 pub(crate) fn push(commit: &str) -> Option<PublishStep> {
-    let is_commit = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
-    is_commit.then(|| PublishStep::Push { commit: commit.to_owned() })
+    is_commit(commit).then(|| PublishStep::Push { commit: commit.to_owned() })
+}
+
+/// Whether this is a commit's whole name.
+pub(crate) fn is_commit(name: &str) -> bool {
+    name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Label of the button that publishes it.

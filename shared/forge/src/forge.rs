@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::checks::{Check, RequiredCheck};
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 
 use crate::error::ForgeResult;
@@ -319,10 +319,6 @@ pub trait Forge: fmt::Debug + Send + Sync {
         at: &RepositoryAt,
         base: &str,
     ) -> ForgeResult<Vec<RequiredCheck>>;
-
-    /// What these failed checks say, bounded: annotations, and the ends of the logs of failed jobs. Somebody else's
-    /// words.
-    async fn failures(&self, at: &RepositoryAt, checks: &[Check]) -> ForgeResult<String>;
 
     /// Those of these accounts, by name, that may write to the repository.
     async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>>;

@@ -10,6 +10,7 @@ pub mod git;
 pub mod github;
 pub mod outgoing;
 mod people;
+mod pull_requests;
 
 pub use error::{ForgeError, ForgeErrorKind, ForgeResult};
 pub use forge::{
@@ -18,3 +19,6 @@ pub use forge::{
     RepositoryName,
 };
 pub use people::{OrganizationMembership, People, Permission, Person, SignIn};
+pub use pull_requests::{
+    Annotation, BranchUpdate, CheckFailure, Merged, NewRemark, PullRequests, Remark,
+};

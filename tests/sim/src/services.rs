@@ -18,12 +18,14 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository};
 use bobbin_core::records::changes::Changes;
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::checks::Check;
 use bobbin_core::records::message::{Attachment, Message};
 use bobbin_core::records::outside::AgentSeen;
-use bobbin_core::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
+use bobbin_core::records::publication::{
+    ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
+};
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
 };
@@ -196,6 +198,11 @@ pub trait Services {
     /// Whether the account of the person who pressed may push.
     fn presser(&mut self, _person: &str) -> Presser {
         Presser::NotLinked
+    }
+
+    /// A person does something with a pull request, whose head they saw.
+    fn act(&mut self, _number: u64, _act: PullRequestAct, _head: &str, _person: &str) -> ActEnd {
+        ActEnd::NotLinked { why: "Nobody has an account here.".to_owned() }
     }
 
     /// The branch's pull request is wanted.
@@ -420,6 +427,9 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
         ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
         ForgeEffect::PollPullRequest { number, .. } => {
             on.poll(*number).map_or_else(Event::Failed, Event::PullRequestPolled)
+        }
+        ForgeEffect::ActOnPullRequest { number, act, head, person, .. } => {
+            Event::PullRequestActed(on.act(*number, *act, head, person))
         }
         ForgeEffect::AskPresser { person, .. } => Event::PresserSeen(on.presser(person)),
         ForgeEffect::OpenPullRequest { branch, is_draft, .. } => {

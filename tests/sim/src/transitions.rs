@@ -37,6 +37,7 @@ impl Transition {
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
             Work::Publish { step: PublishStep::Fix { .. }, .. } => "fix",
             Work::Publish { step: PublishStep::Fixed { .. }, .. } => "fixed",
+            Work::Publish { step: PublishStep::Act { .. }, .. } => "act",
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
     }
@@ -99,7 +100,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Brought { .. } => "brought",
         Event::FailuresRead(_) => "failures read",
         Event::Queued => "queued",
-        Event::PullRequestPolled(_) => "pull_request_polled",
+        Event::PullRequestPolled(_) => "pull request polled",
+        Event::PullRequestActed(_) => "acted",
         Event::PresserSeen(_) => "presser seen",
         Event::Opened(ended) => match ended {
             Opened::There(_) => "pull request open",

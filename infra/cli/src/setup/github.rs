@@ -116,7 +116,7 @@ pub async fn make(
         report.right("The stack has the key of a GitHub App already; --anew makes another one");
         return Ok(());
     }
-    let wish = Wish::of(target, options).await?;
+    let wish = AppRequest::of(target, options).await?;
     if options.dry_run {
         report.left(&format!("{}; nothing was made", wish.told()));
         return Ok(());
@@ -142,14 +142,14 @@ pub async fn make(
 }
 
 /// What is asked of GitHub.
-struct Wish {
+struct AppRequest {
     addresses: Addresses,
     ingress: String,
     name: String,
     organization: Option<String>,
 }
 
-impl Wish {
+impl AppRequest {
     async fn of(target: &StackTarget, options: &NewApp) -> Result<Self, String> {
         let ingress = match &options.address {
             Some(address) => address.clone(),
@@ -191,7 +191,11 @@ impl Wish {
 }
 
 /// Waits for the browser to come back with the code.
-async fn in_browser(report: &mut Report, wish: &Wish, minutes: u64) -> Result<Secret, String> {
+async fn in_browser(
+    report: &mut Report,
+    wish: &AppRequest,
+    minutes: u64,
+) -> Result<Secret, String> {
     let state = loopback::random();
     let loopback = Loopback::open().await?;
     let page = wish.page(&state, &loopback.back());
@@ -203,7 +207,7 @@ async fn in_browser(report: &mut Report, wish: &Wish, minutes: u64) -> Result<Se
 }
 
 /// Writes the page to a file, and reads the address to which the browser was led from the terminal, or standard input.
-fn elsewhere(report: &mut Report, wish: &Wish, file: &Path) -> Result<Secret, String> {
+fn elsewhere(report: &mut Report, wish: &AppRequest, file: &Path) -> Result<Secret, String> {
     let state = loopback::random();
     let shown = file.display();
     std::fs::write(file, wish.page(&state, ELSEWHERE))

@@ -1,7 +1,7 @@
 //! The command `github app`, and what `check` says of the app, against the laptop's forge.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -222,13 +222,24 @@ async fn check_says_what_the_app_lacks() {
   note  GitHub: links to the app need its name; deploy with github_app bobbin-laptop in the parameter Overrides
   ok    GitHub: it is installed at laptop, for all its repositories
   ok    GitHub: the app's webhooks go to {hook}
+  ok    GitHub: no webhook of the last three days was lost
 "
     ));
 
+    // Of the next event nobody hears.
+    let hooks = format!("{}/_control/hooks", place.forge.api());
+    let lost = json!({"faults": [{"fault": "lost"}]});
+    let armed = client().request(Method::POST, hooks).bearer_auth("control").json(&lost);
+    assert!(armed.send().await.unwrap().status().is_success());
     let control = format!("{}/_control/installation", place.forge.api());
     let less = json!({"id": identity.installation, "permissions": {"contents": "read", "metadata": "read"}});
     let granted = client().request(Method::POST, control).bearer_auth("control").json(&less);
     assert!(granted.send().await.unwrap().status().is_success());
+    let again = "  note  GitHub: webhooks that were lost: 1, the newest of the event installation (timed out); GitHub sends 1 of them again now\n";
+    let deadline = Instant::now() + Duration::from_millis(WAIT_MS_MAX);
+    while !world.run(&["check"], &keyed).await.out.contains(again) {
+        assert!(Instant::now() < deadline, "the lost webhook is not listed");
+    }
     place.forge.set_app_addresses(Some("http://127.0.0.1:9/x".to_owned()), vec![], None).unwrap();
     let said = world.run(&["check"], &keyed[..1]).await;
     said.holds("  WRONG GitHub: laptop has not granted contents: write, pull_requests: write, checks: read, statuses: read, actions: read, issues: read, members: read\n");

@@ -2,7 +2,7 @@
 //!
 //! Promised: answers and bodies are bounded, a press that began is ended, and a refusal says what to do.
 
-use crate::forge_pane::{ForgeAnswer, ForgePane, ForgeWish};
+use crate::forge_pane::{ForgePane, PaneAnswer, PaneWish};
 use crate::hub::Hub;
 use crate::json::JsonFields;
 use crate::limits::{
@@ -70,7 +70,7 @@ pub async fn act(State(hub): State<Arc<Hub>>, body: Body) -> Response {
     answered(done)
 }
 
-async fn wish(body: Body) -> Result<ForgeWish, Refused> {
+async fn wish(body: Body) -> Result<PaneWish, Refused> {
     let raw = to_bytes(body, FORGE_WISH_BYTES_MAX).await.map_err(|_| {
         let told = format!("This is longer than {FORGE_WISH_BYTES_MAX} bytes. Use a shorter name.");
         (StatusCode::PAYLOAD_TOO_LARGE, told)
@@ -82,23 +82,23 @@ async fn wish(body: Body) -> Result<ForgeWish, Refused> {
 }
 
 /// How the refusal of a press begins and ends.
-fn not_done(wish: &ForgeWish) -> (&'static str, &'static str) {
+fn not_done(wish: &PaneWish) -> (&'static str, &'static str) {
     const LOOK: &str = "Look at its state again, or open it on the forge.";
     match wish {
-        ForgeWish::Create { .. } => (
+        PaneWish::Create { .. } => (
             "The repository was not made",
             "Choose a name that is not taken, of at most 100 letters, digits, “.”, “_” and “-”.",
         ),
-        ForgeWish::Ready { .. } => ("It was not marked as ready for review", LOOK),
-        ForgeWish::Merge { .. } => ("It was not merged", LOOK),
-        ForgeWish::Close { .. } => ("It was not closed", LOOK),
-        ForgeWish::Open { .. } => ("It was not opened", "Choose it in the list again."),
+        PaneWish::Ready { .. } => ("It was not marked as ready for review", LOOK),
+        PaneWish::Merge { .. } => ("It was not merged", LOOK),
+        PaneWish::Close { .. } => ("It was not closed", LOOK),
+        PaneWish::Open { .. } => ("It was not opened", "Choose it in the list again."),
     }
 }
 
 async fn read(
     hub: &Hub,
-    ask: impl for<'f> FnOnce(&'f dyn ForgePane) -> ForgeAnswer<'f>,
+    ask: impl for<'f> FnOnce(&'f dyn ForgePane) -> PaneAnswer<'f>,
 ) -> Result<Value, Refused> {
     let asked = ask(hub.inspector.forge().ok_or_else(no_forge)?);
     match tokio::time::timeout(Duration::from_millis(FORGE_READ_MS_MAX), asked).await {

@@ -5,22 +5,22 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The answer of a forge; the error says why, without advice.
-pub type ForgeAnswer<'f> = BoxFuture<'f, Result<Value, String>>;
+pub type PaneAnswer<'f> = BoxFuture<'f, Result<Value, String>>;
 
 /// A forge beside the chats. It is read only while its pane is open.
 pub trait ForgePane: Send + Sync + 'static {
     /// Repositories as an array of objects with `full_name`, `branches` and `pull_requests`.
-    fn repositories(&self) -> ForgeAnswer<'_>;
+    fn repositories(&self) -> PaneAnswer<'_>;
     /// A pull request of `owner/name` as an object with `body` and `files`.
-    fn pull_request(&self, repository: String, number: u64) -> ForgeAnswer<'_>;
+    fn pull_request(&self, repository: String, number: u64) -> PaneAnswer<'_>;
     /// Does what a person pressed, and answers what the page needs to go on.
-    fn act(&self, wish: ForgeWish) -> ForgeAnswer<'_>;
+    fn act(&self, wish: PaneWish) -> PaneAnswer<'_>;
 }
 
 /// What a person presses in the pane, as the page sends it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum ForgeWish {
+pub enum PaneWish {
     /// Makes a repository with a first commit; answers its `repository`.
     Create {
         /// Its name, without an owner.

@@ -11,7 +11,7 @@ use crate::store::SandboxEntry;
 use crate::transition::{Transition, remove};
 
 /// Result of starting a call.
-pub(crate) struct Begun {
+pub(crate) struct CallStart {
     /// The row at the time of the answer.
     pub(crate) record: Record,
     /// Whether a transition is in progress.
@@ -24,7 +24,7 @@ pub(crate) fn begin(
     id: &str,
     operation: LifecycleCall,
     force: bool,
-) -> Result<Begun, ApiError> {
+) -> Result<CallStart, ApiError> {
     let now = engine.clock.now_ms();
     let begun = engine.store.change(id, |entry| begin_entry(entry, operation, now));
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
@@ -42,10 +42,10 @@ fn begin_entry(
     entry: &mut SandboxEntry,
     operation: LifecycleCall,
     now: i64,
-) -> Result<(Begun, u64), ApiError> {
+) -> Result<(CallStart, u64), ApiError> {
     let begun = |entry: &SandboxEntry, moving| {
         let record = entry.record.clone();
-        (Begun { record, moving }, entry.epoch)
+        (CallStart { record, moving }, entry.epoch)
     };
     match verdict(operation, entry.record.state, entry.record.recoverable) {
         CallVerdict::Refuse(status, text) => return Err(ApiError::new(status, text)),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bobbin_core::records::carried::ForgeRepository;
-use bobbin_core::records::checks::{Check, RequiredCheck};
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, TreeEntry};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
@@ -125,10 +125,6 @@ impl Forge for SmallForge {
         base: &str,
     ) -> ForgeResult<Vec<RequiredCheck>> {
         self.inner.required_checks(at, base).await
-    }
-
-    async fn failures(&self, at: &RepositoryAt, checks: &[Check]) -> ForgeResult<String> {
-        self.inner.failures(at, checks).await
     }
 
     async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>> {

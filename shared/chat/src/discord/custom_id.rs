@@ -2,6 +2,7 @@
 
 use bobbin_core::base::ids::{AskId, SandboxKey, TurnId};
 use bobbin_core::records::ask::Question;
+use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::shown::sandboxes::SandboxAction;
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
@@ -34,6 +35,13 @@ pub enum CustomId {
     Fix {
         /// The fix's name.
         name: String,
+    },
+    /// Do something with the open pull request.
+    Act {
+        /// What.
+        act: PullRequestAct,
+        /// The head that the card shows.
+        head: String,
     },
     /// Open the form for subject and text of a pull request.
     EditText,
@@ -106,6 +114,7 @@ impl CustomId {
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
             Self::Fix { name } => format!("v1:fix:{name}"),
+            Self::Act { act, head } => format!("v1:act:{}:{head}", act.word()),
             Self::EditText => "v1:edit".to_owned(),
             Self::Text => "v1:text".to_owned(),
             Self::Reply => "v1:reply".to_owned(),
@@ -147,6 +156,9 @@ impl CustomId {
                 Some(Self::Push { commit: commit.to_owned() })
             }
             ["v1", "fix", name] if plain(name) => Some(Self::Fix { name: name.to_owned() }),
+            ["v1", "act", act, head] if plain(head) => {
+                Some(Self::Act { act: PullRequestAct::named(act)?, head: (*head).to_owned() })
+            }
             ["v1", "edit"] => Some(Self::EditText),
             ["v1", "text"] => Some(Self::Text),
             ["v1", "reply"] => Some(Self::Reply),
@@ -248,6 +260,10 @@ mod tests {
             CustomId::Publish,
             CustomId::Fix { name: "0123456789abcdef01234567".to_owned() },
             CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
+            CustomId::Act {
+                act: PullRequestAct::UpdateBranch,
+                head: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            },
             CustomId::EditText,
             CustomId::Text,
             CustomId::Reply,

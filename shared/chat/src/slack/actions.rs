@@ -17,6 +17,8 @@ pub const PUBLISH_ACTION: &str = "v1:publish:show";
 pub const FIX_ACTION: &str = "v1:publish:fix";
 /// Action id of the button that publishes what its message shows; its value is the commit.
 pub const PUSH_ACTION: &str = "v1:publish:push";
+/// Begins the action of what is done with an open pull request; its word follows, and the value is the head.
+pub const ACT_ACTION: &str = "v1:act:";
 /// Action id of the button that has the edited texts shown; its value is the commit.
 pub const EDIT_ACTION: &str = "v1:publish:edit";
 /// Block id and action id of the inputs for them.

@@ -5,10 +5,12 @@ use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{Quote, Reply, Want};
+use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{
-    AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION, FIX_ACTION, NOW_ACTION,
-    PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
+    ACT_ACTION, AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION,
+    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION,
+    STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -96,6 +98,10 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     }
     if action.action_id == PUSH_ACTION {
         return Some(Want::Publish { step: review::push(value)? });
+    }
+    if let Some(act) = action.action_id.strip_prefix(ACT_ACTION) {
+        let act = PullRequestAct::named(act)?;
+        return Some(Want::Publish { step: pull_request::step(act, value)? });
     }
     if action.action_id == EDIT_ACTION {
         let (subject, body) =

@@ -15,7 +15,7 @@ use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
-use crate::records::publication::Proposal;
+use crate::records::publication::{Proposal, PullRequestAct};
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -216,6 +216,19 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// Its number.
         number: u64,
+    },
+    /// Do something with an open pull request in a person's own name. Answers `PullRequestActed`.
+    ActOnPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Its number.
+        number: u64,
+        /// What.
+        act: PullRequestAct,
+        /// The head that the person saw.
+        head: String,
+        /// Platform id of the person.
+        person: String,
     },
     /// Open the branch's pull request, unless it has one. Answers `Opened`.
     OpenPullRequest {
@@ -563,6 +576,7 @@ impl ForgeEffect {
             Self::Bring { .. } => "bring_branch",
             Self::ReadFailures { .. } => "read_failures",
             Self::PollPullRequest { .. } => "poll_pull_request",
+            Self::ActOnPullRequest { .. } => "act_on_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",
         }
     }

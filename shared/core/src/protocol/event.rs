@@ -13,7 +13,7 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
-use crate::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
+use crate::records::publication::{ActEnd, Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
 use crate::records::pull_request::WatchedPullRequest;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
@@ -120,6 +120,8 @@ pub enum Event {
     Queued,
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),
+    /// End of what a person did with the pull request.
+    PullRequestActed(ActEnd),
     /// Whether the presser's own account may push.
     PresserSeen(Presser),
     /// End of the call that opens a pull request.

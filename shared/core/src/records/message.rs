@@ -7,6 +7,7 @@ use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::records::forge_hint::ForgeHint;
+use crate::records::publication::PullRequestAct;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
@@ -361,6 +362,13 @@ pub enum PublishStep {
         /// The fix's name.
         name: String,
     },
+    /// Do this with the open pull request, in the person's own name.
+    Act {
+        /// What.
+        act: PullRequestAct,
+        /// The head that was shown.
+        head: String,
+    },
 }
 
 impl Work {
@@ -683,6 +691,7 @@ impl Want {
             Self::Publish { step: PublishStep::Fix { .. } | PublishStep::Fixed { .. } } => {
                 Some("Fixing the pull request")
             }
+            Self::Publish { step: PublishStep::Act { act, .. } } => Some(act.label()),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
             Self::Configure { .. } => Some("Changing the settings"),

@@ -124,6 +124,8 @@ pub struct ForgeObserved {
     pub is_shown: bool,
     /// What the thread is told at the end.
     pub ending: Option<String>,
+    /// A person's act is done, and nothing has to be said about it.
+    pub is_acted: bool,
     /// The watched pull request was polled in this delivery, or could not be.
     pub is_polled: bool,
     /// What that poll saw.

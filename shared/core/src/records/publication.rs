@@ -43,6 +43,72 @@ pub struct Publication {
     pub watch: Option<Watch>,
 }
 
+/// What a person does with an open pull request, in their own name at the forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PullRequestAct {
+    /// A draft becomes ready for review.
+    MarkReady,
+    /// It is merged, or put into the merge queue.
+    Merge,
+    /// Its base is merged into its branch.
+    UpdateBranch,
+}
+
+impl PullRequestAct {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::MarkReady, Self::Merge, Self::UpdateBranch];
+
+    /// Its word in the names of buttons.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MarkReady => "ready",
+            Self::Merge => "merge",
+            Self::UpdateBranch => "update",
+        }
+    }
+
+    /// The one with this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|act| act.word() == word)
+    }
+
+    /// Label of its button.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::MarkReady => "Ready for review",
+            Self::Merge => "Merge",
+            Self::UpdateBranch => "Update branch",
+        }
+    }
+}
+
+/// End of such an act.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ActEnd {
+    /// It is done.
+    Done,
+    /// It waits in the merge queue.
+    Queued,
+    /// The head is another than the one that the person saw.
+    HeadMoved,
+    /// Base and branch have changed the same lines.
+    Conflicts,
+    /// The person has no account at the forge here that works.
+    NotLinked {
+        /// The reason, for them.
+        why: String,
+    },
+    /// The forge refuses it.
+    Refused {
+        /// The reason, in its own words.
+        why: String,
+    },
+}
+
 /// What would be published.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Proposal {
@@ -227,11 +293,40 @@ impl Publication {
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
     const FILES: [&str; 34] = [
-        "agents.md", "build.gradle", "build.gradle.kts", "bun.lock", "bun.lockb", "cargo.lock", "cargo.toml",
-        "claude.md", "codeowners", "composer.json", "composer.lock", "deno.json", "deno.lock", "dockerfile",
-        "gemfile", "gemfile.lock", "gemini.md", "go.mod", "go.sum", "justfile", "makefile", "opencode.json",
-        "opencode.jsonc", "package-lock.json", "package.json", "pipfile", "pipfile.lock", "pnpm-lock.yaml",
-        "poetry.lock", "pom.xml", "pyproject.toml", "setup.py", "uv.lock", "yarn.lock",
+        "agents.md",
+        "build.gradle",
+        "build.gradle.kts",
+        "bun.lock",
+        "bun.lockb",
+        "cargo.lock",
+        "cargo.toml",
+        "claude.md",
+        "codeowners",
+        "composer.json",
+        "composer.lock",
+        "deno.json",
+        "deno.lock",
+        "dockerfile",
+        "gemfile",
+        "gemfile.lock",
+        "gemini.md",
+        "go.mod",
+        "go.sum",
+        "justfile",
+        "makefile",
+        "opencode.json",
+        "opencode.jsonc",
+        "package-lock.json",
+        "package.json",
+        "pipfile",
+        "pipfile.lock",
+        "pnpm-lock.yaml",
+        "poetry.lock",
+        "pom.xml",
+        "pyproject.toml",
+        "setup.py",
+        "uv.lock",
+        "yarn.lock",
     ];
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -306,9 +401,15 @@ mod tests {
 
     #[test]
     fn files_that_decide_are_protected() {
-        for path in
-            ["package.json", "web/Cargo.lock", ".github/dependabot.yml", "docs/.claude/a", "CODEOWNERS", "AGENTS.md", "requirements-dev.txt"]
-        {
+        for path in [
+            "package.json",
+            "web/Cargo.lock",
+            ".github/dependabot.yml",
+            "docs/.claude/a",
+            "CODEOWNERS",
+            "AGENTS.md",
+            "requirements-dev.txt",
+        ] {
             assert!(is_protected(path), "{path}");
         }
         for path in ["src/main.rs", "package.json.md", "github/a.yml", "docs/agents.rs"] {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::{Ms, PostRef, TurnId};
 use crate::records::carried::ForgeRepository;
 use crate::records::checks::SeenChecks;
-use crate::records::publication::{PullRequestRef, PullRequestState};
+use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
 
 /// Names of checks and people that a card lists of each kind.
@@ -137,6 +137,21 @@ pub struct SeenPullRequest {
     pub merge: Mergeability,
     /// Name of the fix that a press would begin.
     pub fix: Option<String>,
+}
+
+impl SeenPullRequest {
+    /// What a person can do with it now, in the order of the buttons.
+    #[must_use]
+    pub fn acts(&self) -> Vec<PullRequestAct> {
+        let is_open = !self.is_queued;
+        let ready = (is_open && self.is_draft).then_some(PullRequestAct::MarkReady);
+        let by_merge = match self.merge {
+            Mergeability::Clean if is_open && !self.is_draft => Some(PullRequestAct::Merge),
+            Mergeability::Behind if is_open => Some(PullRequestAct::UpdateBranch),
+            _ => None,
+        };
+        ready.into_iter().chain(by_merge).collect()
+    }
 }
 
 /// Checks in short.

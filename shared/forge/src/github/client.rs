@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::checks::{Check, RequiredCheck};
+use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_http::{HttpError, Method};
 
 use super::app::AppKey;
 use super::carry::{USER, explained, failed};
-use super::failures;
 use super::people;
 use super::poll;
 use super::pulls;
@@ -399,14 +398,6 @@ impl Forge for GitHub {
         let token = self.token(at, Right::ReadContents).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let read = required::read(&self.rest, token.by(), name, base).await;
-        token.end().await;
-        read.map_err(|error| self.told(at, error))
-    }
-
-    async fn failures(&self, at: &RepositoryAt, checks: &[Check]) -> ForgeResult<String> {
-        let token = self.token(at, Right::ReadFailures).await?;
-        let name = token.name.as_ref().unwrap_or(&at.name);
-        let read = failures::read(&self.rest, token.by(), name, checks).await;
         token.end().await;
         read.map_err(|error| self.told(at, error))
     }

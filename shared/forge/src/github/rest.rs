@@ -264,30 +264,13 @@ impl RestClient {
         parsed(&self.send(call).await?)
     }
 
-    /// The address to which GitHub leads instead of an answer; `None` if it knows none.
-    pub(super) async fn led_to(&self, call: Call<'_>) -> Result<Option<String>, RestError> {
-        let Call { by, method, path, .. } = call;
-        let request = self.http.request(method, below(&self.api, path).as_str())?;
-        let (request, whose) = signed(request, by);
-        let answer = self.http.send(request).await?;
-        if answer.status / 100 == 3 {
-            let location = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-            return Ok(location.map(str::to_owned));
-        }
-        match answered(answer, whose) {
-            Ok(_) => Ok(None),
-            Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Base address of the pages.
-    pub(super) fn web(&self) -> &str {
-        self.web.as_str()
-    }
-
     /// The answer unparsed, unless GitHub refuses.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, RestError> {
+        let (answer, whose) = self.received(call).await?;
+        answered(answer, whose)
+    }
+
+    async fn received(&self, call: Call<'_>) -> Result<(ReceivedAnswer, Whose), RestError> {
         let Call { by, method, path, query, body } = call;
         let mut url = below(&self.api, path);
         if !query.is_empty() {
@@ -302,7 +285,21 @@ impl RestClient {
             Some(body) => request.json(&body),
             None => request,
         };
-        answered(self.http.send(request).await?, whose)
+        Ok((self.http.send(request).await?, whose))
+    }
+
+    /// Where the answer leads; `None` if there is nothing, or nothing any more.
+    pub(super) async fn location(&self, call: Call<'_>) -> Result<Option<String>, RestError> {
+        let (answer, whose) = self.received(call).await?;
+        let to = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        if let Some(to) = to.filter(|_| answer.status == 302) {
+            return Ok(Some(to.to_owned()));
+        }
+        match answered(answer, whose) {
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The data of a GraphQL query. An answer with errors has holes, and is an error.
@@ -362,7 +359,7 @@ fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
     }
 }
 
-fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, RestError> {
+pub(super) fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, RestError> {
     answer.json().ok_or_else(|| RestError::NoAnswer {
         status: answer.status,
         seen: match answer.media_type().as_str() {

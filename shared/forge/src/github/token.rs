@@ -17,10 +17,12 @@ pub(super) enum Right {
     WriteContents,
     ReadPullRequests,
     WritePullRequests,
-    /// To read what failed checks say.
-    ReadFailures,
     /// To see a pull request with all that happens to it.
     PollPullRequests,
+    /// To see why a check failed.
+    ReadFailures,
+    /// GitHub wants the right to write contents too.
+    ResolveThreads,
 }
 
 impl Right {
@@ -32,7 +34,6 @@ impl Right {
             Self::WriteContents => &[("contents", "write")],
             Self::ReadPullRequests => &[("pull_requests", "read")],
             Self::WritePullRequests => &[("pull_requests", "write")],
-            Self::ReadFailures => &[("actions", "read"), ("checks", "read")],
             // Without one of them GitHub leaves holes in its answer.
             Self::PollPullRequests => &[
                 ("actions", "read"),
@@ -42,6 +43,8 @@ impl Right {
                 ("pull_requests", "read"),
                 ("statuses", "read"),
             ],
+            Self::ReadFailures => &[("actions", "read"), ("checks", "read")],
+            Self::ResolveThreads => &[("contents", "write"), ("pull_requests", "write")],
         }
     }
 }

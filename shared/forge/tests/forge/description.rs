@@ -6,9 +6,14 @@ use serde_json::{Map, Value, json};
 
 /// What GitHub's description does not have, and its documentation does: signing in, and GraphQL; and what the shared
 /// subset of the description leaves out: membership in an organisation, and addresses by id, to which GitHub leads by a
-/// redirect.
-const UNDESCRIBED: [&str; 4] =
-    ["/login/oauth/access_token", "/user/memberships/orgs/", "/repositories/", "/graphql"];
+/// redirect; and where logs are.
+const UNDESCRIBED: [&str; 5] = [
+    "/login/oauth/access_token",
+    "/user/memberships/orgs/",
+    "/repositories/",
+    "/graphql",
+    "/actions-results/",
+];
 
 /// The description, if `BOBBIN_SPECS` names a folder that has it.
 pub fn description() -> Option<&'static Value> {

@@ -147,3 +147,29 @@ async fn installations_and_hook_are_listed() {
     assert_eq!(hook.url, "https://in.example/github/webhooks");
     assert!(!hook.is_json && !hook.is_signed);
 }
+
+#[tokio::test]
+async fn lost_webhooks_are_sent_again() {
+    let world = World::start().await;
+    let delivery = |id: u64, guid: &str, status: &str| json!({"id": id, "guid": guid, "event": "pull_request", "status": status});
+    let list = "GET /app/hook/deliveries";
+    let next =
+        format!("<{}/app/hook/deliveries?per_page=100&cursor=v1_7>; rel=\"next\"", world.base());
+    // The newest first: one was sent again and taken, one was sent again in vain.
+    let first = json!([delivery(9, "a", "OK"), delivery(8, "b", "timed out")]);
+    world.on(list, reply(200, first).with("link", next));
+    let second = json!([
+        delivery(7, "b", "Invalid HTTP Response: 503"),
+        delivery(6, "a", "failed to connect to host"),
+        delivery(5, "c", "failed to connect to host"),
+    ]);
+    world.on(list, reply(200, second));
+    let github = world.github();
+    let lost = github.lost_webhooks().await.unwrap();
+    let seen: Vec<(u64, &str)> = lost.iter().map(|one| (one.id, &*one.why)).collect();
+    assert_eq!(seen, [(8, "timed out"), (5, "failed to connect to host")]);
+    assert!(world.lines().iter().any(|line| line.ends_with("?per_page=100&cursor=v1_7")));
+    world.on("POST /app/hook/deliveries/8/attempts", reply(202, json!({})));
+    github.send_again(&lost[0]).await.unwrap();
+    world.one("POST /app/hook/deliveries/8/attempts");
+}

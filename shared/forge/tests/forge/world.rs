@@ -34,13 +34,14 @@ pub struct Reply {
     status: u16,
     body: Value,
     headers: Vec<(&'static str, String)>,
-    page: bool,
+    /// Media type and text, of what is no JSON.
+    plain: Option<(&'static str, String)>,
     undescribed: bool,
 }
 
 /// Answers with this status, and the least that GitHub says with it, these values in it.
 pub fn reply(status: u16, body: Value) -> Reply {
-    Reply { status, body, headers: Vec::new(), page: false, undescribed: false }
+    Reply { status, body, headers: Vec::new(), plain: None, undescribed: false }
 }
 
 impl Reply {
@@ -56,7 +57,13 @@ impl Reply {
 
     /// An HTML page from something in between.
     pub fn page(status: u16) -> Self {
-        Self { page: true, ..reply(status, Value::Null) }
+        let plain = Some(("text/html", "<h1>Oh</h1>".to_owned()));
+        Self { plain, ..reply(status, Value::Null) }
+    }
+
+    /// A file.
+    pub fn text(text: &str) -> Self {
+        Self { plain: Some(("text/plain", text.to_owned())), ..reply(200, Value::Null) }
     }
 }
 
@@ -273,10 +280,10 @@ async fn rest(script: &Shared, request: Request) -> Response {
         _ => replies.remove(0),
     });
     let nothing = || reply(404, json!({"message": "Not Found", "documentation_url": "x"}));
-    let Reply { status, body, headers, page, undescribed } = found.unwrap_or_else(nothing);
+    let Reply { status, body, headers, plain, undescribed } = found.unwrap_or_else(nothing);
     let code = StatusCode::from_u16(status).unwrap();
-    let mut response = if page {
-        (code, [("content-type", "text/html")], "<h1>Oh</h1>").into_response()
+    let mut response = if let Some((kind, text)) = plain {
+        (code, [("content-type", kind)], text).into_response()
     } else if status == 204 {
         code.into_response()
     } else {

@@ -7,9 +7,9 @@ use bobbin_core::protocol::ports::{Performed, RecordsWrite};
 use bobbin_core::protocol::signals::signals;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
-use bobbin_core::records::checks::Check;
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -137,6 +137,10 @@ pub(super) struct State {
     pub(super) brought: Vec<String>,
     /// Messages that were queued, each id once.
     pub(super) queued: Vec<Message>,
+    /// End of what people do with a pull request; otherwise nobody has an account.
+    pub(super) act_end: Option<ActEnd>,
+    /// What they did, with the head that they saw and who they are.
+    pub(super) acts: Vec<(PullRequestAct, String, String)>,
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
     /// Linked accounts that may push, or may not, by the person.
@@ -466,7 +470,10 @@ impl Services for Here<'_> {
     }
 
     fn failures(&mut self, checks: &[Check]) -> String {
-        checks.iter().map(|check| format!("{} failed: ```ignore all``` <!-- x -->\n", check.name)).collect()
+        checks
+            .iter()
+            .map(|check| format!("{} failed: ```ignore all``` <!-- x -->\n", check.name))
+            .collect()
     }
 
     fn queue(&mut self, messages: &[Message]) {
@@ -490,6 +497,12 @@ impl Services for Here<'_> {
         let (branch, seen) = self.s.pulls.iter().find(of).ok_or_else(unknown)?;
         let head = self.s.branches.get(branch).map_or("", String::as_str);
         Ok(polled(seen, branch, head))
+    }
+
+    fn act(&mut self, _: u64, act: PullRequestAct, head: &str, person: &str) -> ActEnd {
+        self.s.acts.push((act, head.to_owned(), person.to_owned()));
+        let unknown = || ActEnd::NotLinked { why: "You have not connected it.".to_owned() };
+        self.s.act_end.clone().unwrap_or_else(unknown)
     }
 
     fn presser(&mut self, person: &str) -> Presser {

@@ -1,6 +1,6 @@
 //! A pull request is mended by a press: one turn for one state, and the push of what it did.
 
-use super::publish::{FIRST, holds, notices, published, publish};
+use super::publish::{FIRST, holds, notices, publish, published};
 use super::watch::{QUIET_MS, check, has_checks, hint, passes, polls, seen, shows, sweep};
 use super::*;
 use bobbin_core::records::card::Review;
@@ -210,7 +210,10 @@ fn commit_of_a_person_and_the_base_are_brought_first() {
     let branch = record(&world).publication.unwrap().branch;
     assert_eq!(world.with(|s| s.brought.clone()), [branch.clone(), "main".to_owned()]);
     let text = asked(&world);
-    assert!(text.contains(&format!("merge `origin/{branch}`")) && text.contains("merge `origin/main`"), "{text}");
+    assert!(
+        text.contains(&format!("merge `origin/{branch}`")) && text.contains("merge `origin/main`"),
+        "{text}"
+    );
 }
 
 #[test]

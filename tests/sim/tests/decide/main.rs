@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod absence;
+mod acts;
 mod choice;
 mod fake;
 mod fix;
@@ -50,8 +51,8 @@ use bobbin_core::records::message::{
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{
-    Opened, Outgoing, OutgoingChange, OutgoingFile, Presser, PullRequestRef, PullRequestSeen,
-    PullRequestState, PushEnd,
+    ActEnd, Opened, Outgoing, OutgoingChange, OutgoingFile, Presser, PullRequestAct,
+    PullRequestRef, PullRequestSeen, PullRequestState, PushEnd,
 };
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};

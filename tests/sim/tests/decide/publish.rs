@@ -55,6 +55,10 @@ pub(super) fn press(id: &str, commit: &str) -> Message {
     publish(id, PublishStep::Push { commit: commit.to_owned() }, "10")
 }
 
+pub(super) fn act(id: &str, act: PullRequestAct, head: &str) -> Message {
+    publish(id, PublishStep::Act { act, head: head.to_owned() }, "10")
+}
+
 fn reviews(world: &Fake) -> Vec<Review> {
     world.with(|s| {
         let shown = s.posts.values().filter_map(|post| match post {

@@ -32,7 +32,7 @@ pub(super) fn polls(world: &Fake) -> u32 {
     world.with(|s| s.polls)
 }
 
-fn watch(world: &Fake) -> Option<Watch> {
+pub(super) fn watch(world: &Fake) -> Option<Watch> {
     record(world).publication?.watch
 }
 
@@ -41,7 +41,7 @@ fn card_posts(world: &Fake) -> u32 {
     world.with(|s| s.pull_request_cards)
 }
 
-fn sight(world: &Fake) -> CardSight {
+pub(super) fn sight(world: &Fake) -> CardSight {
     let card = world.with(|s| {
         s.posts.values().find_map(|post| match post {
             Post::PullRequest(card) => Some(card.seen.clone()),

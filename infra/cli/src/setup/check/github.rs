@@ -1,4 +1,5 @@
-//! GitHub: whether the key is the app's, what its installations lack, and whether its webhooks come to this stack.
+//! GitHub: whether the key is the app's, what its installations lack, and whether its webhooks come to this stack. Lost
+//! ones are sent again.
 
 use bobbin_cloud::secrets::Secret;
 use bobbin_forge::Installation;
@@ -9,6 +10,8 @@ use crate::target::{FoundSecret, StackTarget};
 
 /// Most installations that are named one by one.
 const NAMED_MAX: usize = 20;
+/// Most webhooks that one check has sent again: what they hint at is found out by polls too.
+const SENT_AGAIN_MAX: usize = 50;
 
 pub async fn check(target: &StackTarget, report: &mut Report) {
     let key = target.key("github_private_key").await;
@@ -178,7 +181,10 @@ async fn hook(target: &StackTarget, report: &mut Report, github: &GitHub) {
     }
     let is_stored = target.key("github_webhook_secret").await.is_some();
     match (hook.is_signed, is_stored) {
-        (true, true) => report.right(&format!("GitHub: the app's webhooks go to {here}")),
+        (true, true) => {
+            report.right(&format!("GitHub: the app's webhooks go to {here}"));
+            lost_webhooks(report, github).await;
+        }
         (false, _) => report.wrong(
             "GitHub: the app's webhooks are not signed, and Bobbin refuses them",
             "Set a secret in the app's settings, General, Webhook, and GITHUB_WEBHOOK_SECRET to the same.",
@@ -188,6 +194,33 @@ async fn hook(target: &StackTarget, report: &mut Report, github: &GitHub) {
             "Set GITHUB_WEBHOOK_SECRET to the secret in the app's settings, General, Webhook; if it is lost, set a new one there.",
         ),
     }
+}
+
+/// GitHub sends a webhook once: those of the last three days that did not arrive are sent again.
+async fn lost_webhooks(report: &mut Report, github: &GitHub) {
+    let lost = match github.lost_webhooks().await {
+        Ok(lost) => lost,
+        Err(error) => {
+            return report.note(&format!("GitHub: lost webhooks could not be listed: {error}"));
+        }
+    };
+    let Some(newest) = lost.first() else {
+        return report.right("GitHub: no webhook of the last three days was lost");
+    };
+    let mut sent = 0;
+    for one in lost.iter().take(SENT_AGAIN_MAX) {
+        if let Err(error) = github.send_again(one).await {
+            report.note(&format!("GitHub: a lost webhook could not be sent again: {error}"));
+            break;
+        }
+        sent += 1;
+    }
+    report.note(&format!(
+        "GitHub: webhooks that were lost: {}, the newest of the event {} ({}); GitHub sends {sent} of them again now",
+        lost.len(),
+        newest.event,
+        newest.why
+    ));
 }
 
 /// What signing in from the chat needs.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::{
-    DiscordKeys, ForgeAnswer, ForgePane, ForgeWish, Inspector, LocalChat, LocalChatSettings,
+    DiscordKeys, ForgePane, Inspector, LocalChat, LocalChatSettings, PaneAnswer, PaneWish,
     SlackCommand, SlackKeys, SlackShortcut, sign,
 };
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
@@ -76,19 +76,19 @@ fn pull(number: u64) -> Value {
 }
 
 impl ForgePane for Nothing {
-    fn repositories(&self) -> ForgeAnswer<'_> {
+    fn repositories(&self) -> PaneAnswer<'_> {
         let one = json!({"full_name": REPOSITORY, "branches": [{"name": "main"}], "pull_requests": [pull(1)]});
         async move { Ok(json!([one])) }.boxed()
     }
 
-    fn pull_request(&self, repository: String, number: u64) -> ForgeAnswer<'_> {
+    fn pull_request(&self, repository: String, number: u64) -> PaneAnswer<'_> {
         let known = repository == REPOSITORY && number == 1;
         async move { if known { Ok(pull(number)) } else { Err("Not Found".to_owned()) } }.boxed()
     }
 
-    fn act(&self, wish: ForgeWish) -> ForgeAnswer<'_> {
+    fn act(&self, wish: PaneWish) -> PaneAnswer<'_> {
         let done = match wish {
-            ForgeWish::Merge { .. } => Err("Pull Request is still a draft".to_owned()),
+            PaneWish::Merge { .. } => Err("Pull Request is still a draft".to_owned()),
             other => Ok(json!({"asked": format!("{other:?}")})),
         };
         async { done }.boxed()

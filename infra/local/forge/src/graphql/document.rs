@@ -8,26 +8,26 @@ use serde_json::{Map, Value};
 #[derive(Debug, PartialEq)]
 pub(super) struct Field {
     pub(super) name: String,
-    pub(super) arguments: BTreeMap<String, Argument>,
-    pub(super) fields: Vec<Selected>,
+    pub(super) arguments: BTreeMap<String, FieldArgument>,
+    pub(super) fields: Vec<Selection>,
 }
 
 /// A field, or fields of one type only.
 #[derive(Debug, PartialEq)]
-pub(super) enum Selected {
+pub(super) enum Selection {
     Field(Field),
-    On(String, Vec<Selected>),
+    On(String, Vec<Selection>),
 }
 
 /// The value of an argument.
 #[derive(Debug, PartialEq)]
-pub(super) enum Argument {
+pub(super) enum FieldArgument {
     Variable(String),
     Plain(Value),
-    Object(BTreeMap<String, Argument>),
+    Object(BTreeMap<String, FieldArgument>),
 }
 
-impl Argument {
+impl FieldArgument {
     /// The value with the variables of a request.
     pub(super) fn value(&self, variables: &Map<String, Value>) -> Value {
         match self {
@@ -46,7 +46,7 @@ impl Argument {
 pub(super) struct Document {
     /// Types by the names of variables.
     pub(super) variables: BTreeMap<String, String>,
-    pub(super) fields: Vec<Selected>,
+    pub(super) fields: Vec<Selection>,
 }
 
 /// Names, numbers and signs; commas and white space say nothing.
@@ -73,11 +73,11 @@ fn words(text: &str) -> Vec<String> {
     found
 }
 
-struct Reader {
+struct DocumentReader {
     words: std::iter::Peekable<std::vec::IntoIter<String>>,
 }
 
-impl Reader {
+impl DocumentReader {
     fn has(&mut self, word: &str) -> bool {
         self.words.next_if(|next| next == word).is_some()
     }
@@ -102,36 +102,38 @@ impl Reader {
         Some(found)
     }
 
-    fn arguments(&mut self, end: &str) -> Option<BTreeMap<String, Argument>> {
+    fn arguments(&mut self, end: &str) -> Option<BTreeMap<String, FieldArgument>> {
         let mut found = BTreeMap::new();
         while !self.has(end) {
             let name = self.words.next()?;
             self.need(":")?;
             let word = self.words.next()?;
             let value = match word.as_str() {
-                "$" => Argument::Variable(self.words.next()?),
-                "{" => Argument::Object(self.arguments("}")?),
-                word => Argument::Plain(serde_json::from_str(word).unwrap_or_else(|_| word.into())),
+                "$" => FieldArgument::Variable(self.words.next()?),
+                "{" => FieldArgument::Object(self.arguments("}")?),
+                word => {
+                    FieldArgument::Plain(serde_json::from_str(word).unwrap_or_else(|_| word.into()))
+                }
             };
             found.insert(name, value);
         }
         Some(found)
     }
 
-    fn fields(&mut self) -> Option<Vec<Selected>> {
+    fn fields(&mut self) -> Option<Vec<Selection>> {
         self.need("{")?;
         let mut found = Vec::new();
         while !self.has("}") {
             if self.has("...") {
                 self.need("on")?;
-                found.push(Selected::On(self.words.next()?, self.fields()?));
+                found.push(Selection::On(self.words.next()?, self.fields()?));
                 continue;
             }
             let name = self.words.next()?;
             let arguments = if self.has("(") { self.arguments(")")? } else { BTreeMap::new() };
             let is_deep = self.words.peek().is_some_and(|next| next == "{");
             let fields = if is_deep { self.fields()? } else { Vec::new() };
-            found.push(Selected::Field(Field { name, arguments, fields }));
+            found.push(Selection::Field(Field { name, arguments, fields }));
         }
         Some(found)
     }
@@ -139,7 +141,7 @@ impl Reader {
 
 /// Reads a document.
 pub(super) fn read(text: &str) -> Option<Document> {
-    let mut reader = Reader { words: words(text).into_iter().peekable() };
+    let mut reader = DocumentReader { words: words(text).into_iter().peekable() };
     let kind = reader.words.next()?;
     if kind != "query" && kind != "mutation" {
         return None;
@@ -160,7 +162,7 @@ mod tests {
         let read = read(text).expect("read");
         let kinds: Vec<&str> = read.variables.values().map(String::as_str).collect();
         assert_eq!(kinds, ["Int!", "String"]);
-        let [Selected::Field(a)] = read.fields.as_slice() else { panic!("{read:?}") };
+        let [Selection::Field(a)] = read.fields.as_slice() else { panic!("{read:?}") };
         let variables = serde_json::from_str(r#"{"n":7}"#).expect("an object");
         let b = a.arguments["b"].value(&variables);
         assert_eq!((a.arguments["first"].value(&variables), b["c"].clone()), (2.into(), 7.into()));

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Refused;
-use super::document::{Field, Selected};
-use super::nodes::{Nodes, Rights};
+use super::FieldRefusal;
+use super::document::{Field, Selection};
+use super::nodes::{PullNodes, Rights};
 use super::projection::forbidden;
 use crate::access::Caller;
 use crate::git::Git;
@@ -40,7 +40,7 @@ pub(super) fn rights(call: &Call, inner: &ForgeState, record: &RepositoryRecord)
 }
 
 /// A pull request with everything that a document may ask for.
-pub(super) async fn pull_request(call: &Call, pull: &Pull) -> Result<Value, Refused> {
+pub(super) async fn pull_request(call: &Call, pull: &Pull) -> Result<Value, FieldRefusal> {
     let numbers = looked_at(&call.engine, pull).await?;
     let inner = call.engine.lock();
     let record = inner.repository(pull.repository)?;
@@ -51,14 +51,14 @@ pub(super) async fn pull_request(call: &Call, pull: &Pull) -> Result<Value, Refu
     });
     let required = checks.flatten().map(|one| one.context.clone()).collect();
     let rights = rights(call, &inner, record);
-    let nodes = Nodes { show: call.show(&inner), pull, rights, required };
+    let nodes = PullNodes { show: call.show(&inner), pull, rights, required };
     Ok(nodes.pull_request(&numbers, &rules))
 }
 
 /// The number of the pull request that is asked for.
 fn number(field: &Field, variables: &Map<String, Value>) -> Option<u64> {
     let found = field.fields.iter().find_map(|one| match one {
-        Selected::Field(field) if field.name == "pullRequest" => field.arguments.get("number"),
+        Selection::Field(field) if field.name == "pullRequest" => field.arguments.get("number"),
         _ => None,
     });
     found?.value(variables).as_u64()
@@ -69,7 +69,7 @@ pub(super) async fn repository(
     field: &Field,
     (owner, name): (&Value, &Value),
     variables: &Map<String, Value>,
-) -> Result<Value, Refused> {
+) -> Result<Value, FieldRefusal> {
     let full_name =
         format!("{}/{}", owner.as_str().unwrap_or_default(), name.as_str().unwrap_or_default());
     let number = number(field, variables);
@@ -77,7 +77,7 @@ pub(super) async fn repository(
         let inner = call.engine.lock();
         let unknown = || {
             let told = format!("Could not resolve to a Repository with the name '{full_name}'.");
-            Refused::new("NOT_FOUND", told)
+            FieldRefusal::new("NOT_FOUND", told)
         };
         let parts = full_name.split_once('/').unwrap_or_default();
         // A former name is followed here.
@@ -98,7 +98,7 @@ pub(super) async fn repository(
         (Some(pull), _) => pull_request(call, pull).await?,
         (None, Some(number)) => {
             let told = format!("Could not resolve to a PullRequest with the number of {number}.");
-            return Err(Refused::new("NOT_FOUND", told));
+            return Err(FieldRefusal::new("NOT_FOUND", told));
         }
         (None, None) => Value::Null,
     };

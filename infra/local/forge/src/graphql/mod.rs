@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::access::Caller;
 use crate::api_error::{Answer, ApiError};
 use crate::rest::Call;
-use document::{Document, Field, Selected};
+use document::{Document, Field, Selection};
 use projection::{Projection, error};
 
 /// The known documents; a new one is a file and a line.
@@ -26,18 +26,18 @@ const DOCUMENTS: [&str; 5] = [
 ];
 
 #[derive(Deserialize)]
-struct Asked {
+struct GraphRequest {
     query: Option<Value>,
     variables: Option<Map<String, Value>>,
 }
 
 /// A refusal of one root field, as GitHub tells it beside the data.
-pub(crate) struct Refused {
+pub(crate) struct FieldRefusal {
     kind: &'static str,
     message: String,
 }
 
-impl Refused {
+impl FieldRefusal {
     fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -53,7 +53,7 @@ impl Refused {
     }
 }
 
-impl From<ApiError> for Refused {
+impl From<ApiError> for FieldRefusal {
     fn from(error: ApiError) -> Self {
         match error.status.as_u16() {
             403 => Self::new("FORBIDDEN", error.message),
@@ -78,7 +78,7 @@ pub(crate) async fn answer(call: &Call) -> Answer {
         let told = "This endpoint requires you to be authenticated.";
         return Err(ApiError::unauthorized(told));
     }
-    let Asked { query, variables } = call.read()?;
+    let GraphRequest { query, variables } = call.read()?;
     let Some(text) = query.as_ref().and_then(Value::as_str) else {
         return Err(ApiError::bad("A query attribute must be specified and must be a string."));
     };
@@ -93,13 +93,13 @@ pub(crate) async fn answer(call: &Call) -> Answer {
     let mut projection = Projection::new(text, &variables);
     let mut data = Map::new();
     for one in &document.fields {
-        let Selected::Field(field) = one else { continue };
+        let Selection::Field(field) = one else { continue };
         let value = match root(call, field, &variables).await {
             Ok(whole) => {
                 let whole = json!({ &field.name: whole });
                 projection.of(&whole, std::slice::from_ref(one))[&field.name].take()
             }
-            Err(Refused { kind, message }) => {
+            Err(FieldRefusal { kind, message }) => {
                 let path = [field.name.as_str().into()];
                 projection.errors.push(error(text, kind, &path, &message));
                 Value::Null
@@ -118,7 +118,7 @@ async fn root(
     call: &Call,
     field: &Field,
     variables: &Map<String, Value>,
-) -> Result<Value, Refused> {
+) -> Result<Value, FieldRefusal> {
     let argument =
         |name: &str| field.arguments.get(name).map_or(Value::Null, |one| one.value(variables));
     match field.name.as_str() {

@@ -21,7 +21,7 @@ pub(super) struct Rights {
 }
 
 /// GitHub's GraphQL as far as its documents ask.
-pub(super) struct Nodes<'a> {
+pub(super) struct PullNodes<'a> {
     pub(super) show: Show<'a>,
     pub(super) pull: &'a Pull,
     pub(super) rights: Rights,
@@ -34,7 +34,7 @@ fn word(text: &str) -> String {
     text.to_uppercase()
 }
 
-impl Nodes<'_> {
+impl PullNodes<'_> {
     /// A bot has its short name here.
     pub(super) fn actor(&self, id: u64) -> Value {
         let Some(account) = self.show.inner.accounts.get(&id) else { return Value::Null };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Field, Selected};
+use super::document::{Field, Selection};
 
 /// Stands where a caller lacks a right.
 const FORBIDDEN: &str = "\u{0}forbidden";
@@ -30,7 +30,7 @@ impl<'a> Projection<'a> {
         Self { variables, text, errors: Vec::new(), path: Vec::new() }
     }
 
-    pub(super) fn of(&mut self, whole: &Value, selected: &[Selected]) -> Value {
+    pub(super) fn of(&mut self, whole: &Value, selected: &[Selection]) -> Value {
         match whole {
             Value::String(text) if text == FORBIDDEN => {
                 let told = error(self.text, "FORBIDDEN", &self.path, NOT_ACCESSIBLE);
@@ -55,14 +55,14 @@ impl<'a> Projection<'a> {
         }
     }
 
-    fn fields(&mut self, whole: &Value, selected: &[Selected], told: &mut Map<String, Value>) {
+    fn fields(&mut self, whole: &Value, selected: &[Selection], told: &mut Map<String, Value>) {
         for one in selected {
             match one {
-                Selected::On(kind, fields) if whole["__typename"] == *kind => {
+                Selection::On(kind, fields) if whole["__typename"] == *kind => {
                     self.fields(whole, fields, told);
                 }
-                Selected::On(..) => {}
-                Selected::Field(field) => {
+                Selection::On(..) => {}
+                Selection::Field(field) => {
                     self.path.push(field.name.as_str().into());
                     let value = self.cut(&whole[&field.name], field);
                     let value = self.of(&value, &field.fields);

@@ -25,7 +25,7 @@ pub(super) async fn hook_config(call: &Call) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Hook {
+struct AppHook {
     url: Option<String>,
     secret: Option<String>,
     content_type: Option<String>,
@@ -34,7 +34,7 @@ struct Hook {
 
 pub(super) async fn set_hook_config(call: &Call) -> Answer {
     let app = call.app()?;
-    let hook: Hook = call.read()?;
+    let hook: AppHook = call.read()?;
     if hook.content_type.as_deref().is_some_and(|kind| kind != "json") {
         return Err(ApiError::unprocessable("This forge sends JSON only"));
     }

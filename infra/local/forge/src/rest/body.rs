@@ -33,17 +33,17 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Asked {
+    struct NameBody {
         name: String,
     }
 
     #[test]
     fn refusals_name_the_key() {
         let refused = |text: &str| {
-            let error = read::<Asked>(text.as_bytes()).expect_err("refused");
+            let error = read::<NameBody>(text.as_bytes()).expect_err("refused");
             (error.status.as_u16(), error.message)
         };
-        assert_eq!(read::<Asked>(br#"{"name":"a"}"#).expect("read").name, "a");
+        assert_eq!(read::<NameBody>(br#"{"name":"a"}"#).expect("read").name, "a");
         let sentence = |text: &str| (422, format!("Invalid request.\n\n{text}"));
         assert_eq!(refused("{"), (400, "Problems parsing JSON".to_owned()));
         assert_eq!(refused(""), sentence("\"name\" wasn't supplied."));

@@ -87,7 +87,7 @@ pub(super) async fn of_repository(call: &Call) -> Answer {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Asked {
+struct AccessTokenBody {
     repositories: Option<Vec<String>>,
     repository_ids: Option<Vec<u64>>,
     permissions: Option<Permissions>,
@@ -97,7 +97,7 @@ struct Asked {
 fn chosen(
     inner: &ForgeState,
     installation: &Installation,
-    asked: &Asked,
+    asked: &AccessTokenBody,
 ) -> Result<Option<Vec<u64>>, ApiError> {
     let refused = || {
         ApiError::unprocessable(
@@ -134,7 +134,7 @@ fn new_token(app: u64, choice: &str) -> String {
 }
 
 pub(super) async fn mint(call: &Call) -> Answer {
-    let asked: Asked = call.read()?;
+    let asked: AccessTokenBody = call.read()?;
     let now = call.now();
     let (installation, ids, permissions) = {
         let inner = call.engine.lock();

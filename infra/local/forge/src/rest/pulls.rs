@@ -51,7 +51,7 @@ pub(super) async fn list(call: &Call) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct NewPullBody {
     title: Option<String>,
     head: String,
     head_repo: Option<String>,
@@ -65,7 +65,7 @@ struct Asked {
 
 pub(super) async fn create(call: &Call) -> Answer {
     let repository = call.repository("pull_requests", Level::Write)?;
-    let asked: Asked = call.read()?;
+    let asked: NewPullBody = call.read()?;
     let is_own = asked.head_repo.as_ref().is_none_or(|name| *name == repository.name);
     if asked.issue.is_some() || !is_own {
         return Err(ApiError::unprocessable("This forge has neither issues nor forks"));
@@ -110,7 +110,7 @@ async fn whole(call: &Call, pull: &Pull) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Update {
+struct PullUpdate {
     title: Option<String>,
     body: Option<String>,
     state: Option<String>,
@@ -120,7 +120,7 @@ struct Update {
 
 pub(super) async fn update(call: &Call) -> Answer {
     let repository = call.repository("pull_requests", Level::Write)?;
-    let asked: Update = call.read()?;
+    let asked: PullUpdate = call.read()?;
     let is_open = match asked.state.as_deref() {
         None => None,
         Some("open") => Some(true),

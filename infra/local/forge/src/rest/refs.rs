@@ -153,14 +153,14 @@ async fn moved(call: &Call, record: &RepositoryRecord, one: Move) -> Result<(), 
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct New {
+struct NewRef {
     r#ref: String,
     sha: String,
 }
 
 pub(super) async fn create(call: &Call) -> Answer {
     let record = call.writable("contents")?;
-    let New { r#ref: name, sha } = call.read()?;
+    let NewRef { r#ref: name, sha } = call.read()?;
     let git = Git::new(&call.engine, record.id);
     let short = name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/tags/"));
     let Some(short) = short else {
@@ -183,7 +183,7 @@ pub(super) async fn create(call: &Call) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Update {
+struct RefUpdate {
     sha: String,
     #[serde(default)]
     force: bool,
@@ -203,7 +203,7 @@ async fn present(call: &Call, git: &Git) -> Result<(String, String), ApiError> {
 
 pub(super) async fn update(call: &Call) -> Answer {
     let record = call.writable("contents")?;
-    let Update { sha, force } = call.read()?;
+    let RefUpdate { sha, force } = call.read()?;
     let git = Git::new(&call.engine, record.id);
     let (name, old) = present(call, &git).await?;
     let known = git.commit(&sha).await?.filter(|known| *known == sha);

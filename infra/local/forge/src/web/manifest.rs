@@ -19,7 +19,7 @@ struct Manifest {
     name: Option<String>,
     url: String,
     #[serde(default)]
-    hook_attributes: Hook,
+    hook_attributes: ManifestHook,
     redirect_url: String,
     #[serde(default)]
     callback_urls: Vec<String>,
@@ -31,7 +31,7 @@ struct Manifest {
 }
 
 #[derive(Default, Deserialize)]
-struct Hook {
+struct ManifestHook {
     url: Option<String>,
     #[serde(default = "yes")]
     active: bool,

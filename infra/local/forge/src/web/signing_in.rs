@@ -22,7 +22,7 @@ const TOKEN_LETTERS: usize = 36;
 const REFRESH_LETTERS: usize = 76;
 
 /// What an app asks for on the sign-in page.
-struct Asked {
+struct SignInRequest {
     app: App,
     redirect: String,
     state: Option<String>,
@@ -50,7 +50,7 @@ fn is_callback(callback: &str, asked: &str) -> bool {
         && (base.is_empty() || is_below)
 }
 
-fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<Asked, ApiError> {
+fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<SignInRequest, ApiError> {
     let inner = visit.engine.lock();
     let client = get("client_id").unwrap_or_default();
     let app = inner.apps.values().find(|app| app.client_id == client);
@@ -66,7 +66,7 @@ fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<Asked, A
     if challenge.is_some() && method.as_deref() != Some("S256") {
         return Err(ApiError::bad("code_challenge_method must be S256"));
     }
-    Ok(Asked { app, redirect, state: get("state"), challenge })
+    Ok(SignInRequest { app, redirect, state: get("state"), challenge })
 }
 
 pub(super) fn page(visit: &Visit) -> PageAnswer {
@@ -149,17 +149,17 @@ pub(super) fn fields(headers: &HeaderMap, body: &[u8]) -> Vec<(String, String)> 
 }
 
 /// A refusal of the flow: GitHub answers it with 200.
-struct Refused(&'static str, &'static str);
+struct FlowRefusal(&'static str, &'static str);
 
-const BAD_CODE: Refused =
-    Refused("bad_verification_code", "The code passed is incorrect or expired.");
-const BAD_REFRESH: Refused =
-    Refused("bad_refresh_token", "The refresh token passed is incorrect or expired.");
-const BAD_CLIENT: Refused = Refused(
+const BAD_CODE: FlowRefusal =
+    FlowRefusal("bad_verification_code", "The code passed is incorrect or expired.");
+const BAD_REFRESH: FlowRefusal =
+    FlowRefusal("bad_refresh_token", "The refresh token passed is incorrect or expired.");
+const BAD_CLIENT: FlowRefusal = FlowRefusal(
     "incorrect_client_credentials",
     "The client_id and/or client_secret passed are incorrect.",
 );
-const BAD_REDIRECT: Refused = Refused(
+const BAD_REDIRECT: FlowRefusal = FlowRefusal(
     "redirect_uri_mismatch",
     "The redirect_uri MUST match the registered callback URL for this application.",
 );
@@ -168,7 +168,7 @@ const BAD_REDIRECT: Refused = Refused(
 pub(super) fn trade(visit: &Visit) -> Response {
     let answer = match traded(visit) {
         Ok(answer) => answer,
-        Err(Refused(error, told)) => json!({
+        Err(FlowRefusal(error, told)) => json!({
             "error": error, "error_description": told,
             "error_uri": "https://docs.github.com/apps/managing-oauth-apps/troubleshooting-oauth-app-access-token-request-errors/",
         }),
@@ -185,7 +185,7 @@ pub(super) fn trade(visit: &Visit) -> Response {
     (kind, form.finish()).into_response()
 }
 
-fn traded(visit: &Visit) -> Result<Value, Refused> {
+fn traded(visit: &Visit) -> Result<Value, FlowRefusal> {
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let now = visit.engine.clock.now_ms();
     let secret = hash(field("client_secret"));
@@ -206,7 +206,7 @@ fn traded(visit: &Visit) -> Result<Value, Refused> {
 }
 
 /// The person of a code, which is used up by being named.
-fn coded(inner: &mut ForgeState, app: u64, visit: &Visit, now: i64) -> Result<u64, Refused> {
+fn coded(inner: &mut ForgeState, app: u64, visit: &Visit, now: i64) -> Result<u64, FlowRefusal> {
     let key = hash(visit.field("code").unwrap_or_default());
     let code = inner.codes.get(&key).filter(|code| code.expires_at > now).cloned();
     let Some(CodeOf::SignIn { person, app: of, redirect, challenge }) = code.map(|code| code.of)
@@ -229,7 +229,7 @@ fn coded(inner: &mut ForgeState, app: u64, visit: &Visit, now: i64) -> Result<u6
 }
 
 /// The person of a refresh token; it and its pair end.
-fn refreshed(inner: &mut ForgeState, app: u64, said: &str, now: i64) -> Result<u64, Refused> {
+fn refreshed(inner: &mut ForgeState, app: u64, said: &str, now: i64) -> Result<u64, FlowRefusal> {
     let key = hash(said);
     let known = inner.tokens.get(&key).filter(|one| one.expires_at.is_none_or(|end| end > now));
     let Some(TokenOf::Refresh { person, app: of, pair }) = known.map(|one| one.of.clone()) else {

@@ -4,6 +4,7 @@
 #![recursion_limit = "512"]
 
 mod checks;
+mod client;
 mod git;
 mod graphql;
 mod hooks;

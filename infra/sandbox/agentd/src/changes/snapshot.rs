@@ -45,7 +45,7 @@ pub(super) struct Snapshots {
 }
 
 /// A directory's repository.
-struct FoundRepository {
+struct RepositoryPaths {
     root: PathBuf,
     format: String,
     index: PathBuf,
@@ -255,7 +255,7 @@ async fn run(
     Err(Unknown::Git(String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
-async fn find(directory: &Path) -> Result<Option<FoundRepository>, Unknown> {
+async fn find(directory: &Path) -> Result<Option<RepositoryPaths>, Unknown> {
     let mut command = git();
     command.current_dir(directory).args([
         "rev-parse",
@@ -287,7 +287,7 @@ async fn find(directory: &Path) -> Result<Option<FoundRepository>, Unknown> {
     let (Some(root), Some(format), Some(index), Some(objects), Some(excludes)) = found else {
         return Ok(None);
     };
-    Ok(Some(FoundRepository {
+    Ok(Some(RepositoryPaths {
         root: root.into(),
         format,
         index: index.into(),

@@ -126,6 +126,10 @@ impl AdmittedInteraction<'_> {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no fix"),
             },
+            Some(CustomId::Act { act, head }) => match pull_request::step(act, &head) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
+            },
             Some(CustomId::EditText) => {
                 let shown = self.interaction.message.as_ref();
                 match shown.and_then(|shown| editing::open(&shown.components)) {

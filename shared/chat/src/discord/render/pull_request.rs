@@ -3,11 +3,13 @@
 use bobbin_core::records::watch::PullRequestCard;
 use serde_json::Value;
 
-use crate::discord::components::{BLURPLE, GREEN, PRIMARY, RED, button, container, row, text};
+use crate::discord::components::{
+    BLURPLE, GREEN, PRIMARY, RED, SECONDARY, button, container, row, text,
+};
 use crate::discord::content::{inline, span};
 use crate::discord::custom_id::CustomId;
 use crate::pull_request::{
-    FIX, NAME_UNITS_MAX, Tone, WHY_UNITS_MAX, lines, offered, title, tone,
+    FIX, NAME_UNITS_MAX, Tone, WHY_UNITS_MAX, acts, lines, offered, title, tone,
 };
 
 pub(super) fn pull_request(card: &PullRequestCard) -> Value {
@@ -26,9 +28,14 @@ pub(super) fn pull_request(card: &PullRequestCard) -> Value {
     let code = |name: &str| span(name, NAME_UNITS_MAX);
     let words = |said: &str| inline(said, WHY_UNITS_MAX);
     let mut parts = vec![text(&head), text(&lines(card, code, words).join("\n"))];
-    if let Some(name) = offered(card) {
-        let fix = CustomId::Fix { name: name.to_owned() };
-        parts.push(row(&[button(PRIMARY, FIX, &fix)]));
+    let fix =
+        offered(card).map(|name| button(PRIMARY, FIX, &CustomId::Fix { name: name.to_owned() }));
+    let acts = acts(card).into_iter().map(|(act, head)| {
+        button(SECONDARY, act.label(), &CustomId::Act { act, head: head.to_owned() })
+    });
+    let buttons: Vec<Value> = fix.into_iter().chain(acts).collect();
+    if !buttons.is_empty() {
+        parts.push(row(&buttons));
     }
     container(color, parts)
 }

@@ -25,7 +25,7 @@ const TENANTS_MAX: usize = 256;
 
 /// The method by which a tenant's status is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Way {
+enum StatusMethod {
     /// `agents.sessions.setStatus`: apps with `agent_view`.
     #[default]
     Session,
@@ -46,7 +46,7 @@ struct LastStatus {
 /// The last statuses, and the methods for setting them.
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
-    ways: BTreeMap<String, Way>,
+    ways: BTreeMap<String, StatusMethod>,
     last: BTreeMap<String, LastStatus>,
 }
 
@@ -68,13 +68,13 @@ impl Statuses {
         self.last.insert(thread, LastStatus { turn, status, at });
     }
 
-    fn downgrade(&mut self, tenant: &str, from: Way) {
+    fn downgrade(&mut self, tenant: &str, from: StatusMethod) {
         if self.ways.len() >= TENANTS_MAX {
             self.ways.clear();
         }
         let next = match from {
-            Way::Session => Way::Assistant,
-            Way::Assistant | Way::None => Way::None,
+            StatusMethod::Session => StatusMethod::Assistant,
+            StatusMethod::Assistant | StatusMethod::None => StatusMethod::None,
         };
         self.ways.insert(tenant.to_owned(), next);
     }
@@ -111,12 +111,12 @@ impl Slack {
                 statuses.ways.get(team).copied().unwrap_or_default()
             };
             let outcome = match way {
-                Way::None => return,
-                Way::Session => {
+                StatusMethod::None => return,
+                StatusMethod::Session => {
                     let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.word() });
                     self.say_status("agents.sessions.setStatus", &arguments).await
                 }
-                Way::Assistant => {
+                StatusMethod::Assistant => {
                     let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.line() });
                     self.say_status("assistant.threads.setStatus", &arguments).await
                 }

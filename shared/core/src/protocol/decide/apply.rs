@@ -1,8 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, publish,
-    record, results, steer, untold, watch, words,
+    Context, Next, absence, acts, aside, choose, failed, operate, outage, outside, provision,
+    publish, record, results, steer, untold, watch, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::Effect;
@@ -66,6 +66,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::FailuresRead(said) => session.observed.forge.failures = Some(said),
         Event::Queued => session.observed.forge.is_queued = true,
+        Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
         Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {
             outage::provider_answered(session);

@@ -7,6 +7,7 @@
 //! decides on that message.
 
 mod absence;
+mod acts;
 mod answer;
 mod apply;
 mod aside;

@@ -6,14 +6,14 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, finish, fix, forge, notice, record, watch, words};
+use super::{Context, Next, acts, finish, fix, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
 use crate::records::carried::Carried;
 use crate::records::ledger::LedgerEntry;
-use crate::records::message::PublishStep;
+use crate::records::message::{PublishStep, Work};
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
@@ -93,9 +93,9 @@ pub(super) fn next(
         return next;
     }
     if record::has_ended(session, &context.delivery.message.id) {
-        return record::at_rest(session, Next::Done, context);
+        return done(session, context);
     }
-    if session.observed.forge.is_shown {
+    if session.observed.forge.is_shown || session.observed.forge.is_acted {
         return end(session, context);
     }
     if let Some(word) = session.observed.forge.ending.clone() {
@@ -107,28 +107,26 @@ pub(super) fn next(
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
     }
-    let Some(carried) = carried(session) else {
-        return told(session, words::NOTHING_CARRIED, context);
-    };
-    let channel = (!membership.operates).then_some(&*membership.channel);
-    let way = match may(&carried, channel, context) {
-        Ok(way) => way,
-        Err(why) => return told(session, &why, context),
-    };
-    let limits = context.delivery.limits;
-    if context.delivery.receive > limits.retry.attempts + 1 {
+    if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
         return told(session, &words::kept_failing(None), context);
     }
-    if !record::is_idle(session, context) {
-        return Next::Hold {
-            delay_ms: limits.retry.backoff(context.delivery.receive),
-            why: "a turn is running in the sandbox".to_owned(),
-        };
-    }
     match step {
-        PublishStep::Push { commit } => push(session, commit, by, carried, way, context),
-        PublishStep::Show { .. } => show(session, step, by, carried, way, context),
-        PublishStep::Fix { name } => fix::press(session, name, (by, membership), carried, context),
+        PublishStep::Act { act, head } => acts::next(session, (*act, head), by, context),
+        PublishStep::Push { commit } => match prepared(session, membership, context) {
+            Ok((carried, way)) => push(session, commit, by, carried, way, context),
+            Err(next) => *next,
+        },
+        PublishStep::Show { subject, body } => match prepared(session, membership, context) {
+            Ok((carried, way)) => {
+                let texts = (subject.as_deref(), body.as_deref());
+                show(session, texts, None, carried, way, context)
+            }
+            Err(next) => *next,
+        },
+        PublishStep::Fix { name } => match prepared(session, membership, context) {
+            Ok((carried, _)) => fix::press(session, name, (by, membership), carried, context),
+            Err(next) => *next,
+        },
         PublishStep::Fixed { name } => {
             let turn = fix::turn(name);
             let outcome = session.ended.iter().find(|ended| ended.id == turn);
@@ -136,15 +134,40 @@ pub(super) fn next(
             if outcome.is_none_or(|ended| ended.outcome != Outcome::Answered) {
                 return end(session, context);
             }
+            let (carried, way) = match prepared(session, membership, context) {
+                Ok(prepared) => prepared,
+                Err(next) => return *next,
+            };
             let id = &context.delivery.message.id;
             let pressed = session.publication.as_ref().and_then(|one| one.pressed.as_ref());
             let pressed = pressed.filter(|pressed| pressed.id == *id);
             match pressed.map(|pressed| pressed.proposal.commit.clone()) {
                 Some(commit) => push(session, &commit, by, carried, way, context),
-                None => show(session, step, by, carried, way, context),
+                None => show(session, (None, None), Some(by), carried, way, context),
             }
         }
     }
+}
+
+/// The work that may leave, of a sandbox in which nothing runs.
+fn prepared(
+    session: &mut Session,
+    membership: &Membership,
+    context: &Context<'_>,
+) -> Result<(Carried, Way), Box<Next>> {
+    let Some(carried) = carried(session) else {
+        return Err(Box::new(told(session, words::NOTHING_CARRIED, context)));
+    };
+    let channel = (!membership.operates).then_some(&*membership.channel);
+    let way =
+        may(&carried, channel, context).map_err(|why| Box::new(told(session, &why, context)))?;
+    if !record::is_idle(session, context) {
+        return Err(Box::new(Next::Hold {
+            delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
+            why: "a turn is running in the sandbox".to_owned(),
+        }));
+    }
+    Ok((carried, way))
 }
 
 /// The repository that was brought into the present sandbox; `None` if there is none, or it had no commit.
@@ -170,18 +193,32 @@ fn end(session: &mut Session, context: &Context<'_>) -> Next {
     let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
     record::remember(session, ended, context);
     record::arm_thread(session, context);
-    record::at_rest(session, Next::Done, context)
+    done(session, context)
+}
+
+/// What is left of a message that has ended: the card shows what a person did.
+fn done(session: &mut Session, context: &Context<'_>) -> Next {
+    let shown = if is_act(context) { watch::step(session, true, context) } else { None };
+    shown.unwrap_or_else(|| record::at_rest(session, Next::Done, context))
 }
 
 /// A retry cannot help: the thread is told.
-pub(super) fn refused(session: &mut Session, reason: &str) {
-    session.observed.forge.ending = Some(words::not_published(reason));
+pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
+    let word =
+        if is_act(context) { words::nothing_done(reason) } else { words::not_published(reason) };
+    session.observed.forge.ending = Some(word);
+}
+
+/// Whether a person does something with the open pull request.
+fn is_act(context: &Context<'_>) -> bool {
+    let work = &context.delivery.message.work;
+    matches!(work, Work::Publish { step: PublishStep::Act { .. }, .. })
 }
 
 fn show(
     session: &mut Session,
-    step: &PublishStep,
-    by: &Person,
+    texts: (Option<&str>, Option<&str>),
+    fixed_by: Option<&Person>,
     carried: Carried,
     way: Way,
     context: &Context<'_>,
@@ -244,7 +281,7 @@ fn show(
         return Next::Do(Effect::Recall { turns });
     };
     let repository = &carried.repository;
-    let proposal = proposal(step, commit, &found, &entries, repository.is_private);
+    let proposal = proposal(texts, commit, &found, &entries, repository.is_private);
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
     let publication = session.publication.get_or_insert_with(|| {
@@ -252,7 +289,10 @@ fn show(
     });
     publication.shown = Some(proposal.clone());
     let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
-    if matches!(step, PublishStep::Fixed { .. }) && is_plain && publication.pull_request.is_some() {
+    if let Some(by) = fixed_by
+        && is_plain
+        && publication.pull_request.is_some()
+    {
         let commit = proposal.commit;
         return push(session, &commit, by, carried, way, context);
     }
@@ -280,18 +320,12 @@ fn show(
 /// Subject and text: what the person wrote, else words of the work. A public repository learns neither who asked nor
 /// where.
 fn proposal(
-    step: &PublishStep,
+    (wanted, text): (Option<&str>, Option<&str>),
     commit: String,
     found: &str,
     entries: &[LedgerEntry],
     is_private: bool,
 ) -> Proposal {
-    let (wanted, text) = match step {
-        PublishStep::Show { subject, body } => (subject.as_deref(), body.as_deref()),
-        PublishStep::Push { .. } | PublishStep::Fix { .. } | PublishStep::Fixed { .. } => {
-            (None, None)
-        }
-    };
     let answered = |entry: &&LedgerEntry| {
         entry.outcome == Outcome::Answered && (entry.usage.files > 0 || entry.usage.files_unknown)
     };
@@ -336,8 +370,7 @@ fn push(
     let id = context.delivery.message.id.clone();
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
-        let step = PublishStep::Show { subject: None, body: None };
-        return show(session, &step, by, carried, way, context);
+        return show(session, (None, None), None, carried, way, context);
     }
     let has_pushed = session.publication.as_ref().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)

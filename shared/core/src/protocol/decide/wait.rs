@@ -120,7 +120,7 @@ pub(super) fn give_up(
         }
         Some(_) => record::fail(session, reason),
         None if matches!(context.delivery.message.work, Work::Publish { .. }) => {
-            publish::refused(session, reason);
+            publish::refused(session, reason, context);
         }
         None => operated::refused(session, reason, context),
     }

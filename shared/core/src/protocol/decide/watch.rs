@@ -117,7 +117,7 @@ pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>
 }
 
 /// Whether the tenant may still see the repository, where its pull request was opened.
-fn may_be_seen(watch: &Watch, context: &Context<'_>) -> bool {
+pub(super) fn may_be_seen(watch: &Watch, context: &Context<'_>) -> bool {
     let Watch { repository, channel, .. } = watch;
     let is_open = channel
         .as_ref()

@@ -4,7 +4,9 @@ use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
 use crate::records::ask::About;
 use crate::records::message::Quote;
-use crate::records::publication::{PullRequestRef, PullRequestSeen, PullRequestState};
+use crate::records::publication::{
+    ActEnd, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
+};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::apart;
 use crate::text::{one_line, shorten, units};
@@ -303,11 +305,9 @@ pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
 }
 
 /// A press on Fix while the pull request could not be polled.
-pub const NOT_LOOKED_AT: &str =
-    "The pull request could not be looked at just now, so nothing was begun. Press again in a minute.";
+pub const NOT_LOOKED_AT: &str = "The pull request could not be looked at just now, so nothing was begun. Press again in a minute.";
 /// A press on Fix that comes too late.
-pub const NOTHING_TO_FIX: &str =
-    "The pull request has changed since this was offered, so nothing was begun. Its card shows how it is now.";
+pub const NOTHING_TO_FIX: &str = "The pull request has changed since this was offered, so nothing was begun. Its card shows how it is now.";
 /// A second press on Fix.
 pub const FIX_WAS_BEGUN: &str =
     "This fix was begun already. If it did not help, say in the thread what to do.";
@@ -323,7 +323,54 @@ pub fn not_brought(branch: &str) -> String {
 /// A fix begins.
 #[must_use]
 pub fn fix_begins(number: u64, by: &str) -> String {
-    format!("Pull request #{number} is being fixed, as {} asked. What comes of it is pushed.", one_line(by))
+    format!(
+        "Pull request #{number} is being fixed, as {} asked. What comes of it is pushed.",
+        one_line(by)
+    )
+}
+
+/// A person pressed a button of a card whose pull request is not watched.
+pub const NO_OPEN_PULL_REQUEST: &str =
+    "Nothing was done: this thread has no open pull request any more.";
+
+/// A person's act failed, and a retry cannot help.
+#[must_use]
+pub fn nothing_done(why: &str) -> String {
+    format!("Nothing was done: {why}")
+}
+
+/// What a person did with the pull request, or why they could not.
+#[must_use]
+pub fn acted(
+    thread: &ThreadKey,
+    (act, number): (PullRequestAct, u64),
+    name: &str,
+    ended: &ActEnd,
+) -> String {
+    let who = if name.is_empty() { "Somebody" } else { name };
+    match (ended, act) {
+        (ActEnd::Done, PullRequestAct::MarkReady) => {
+            format!("{who} marked pull request #{number} as ready for review.")
+        }
+        (ActEnd::Done, PullRequestAct::Merge) => format!("{who} merged pull request #{number}."),
+        (ActEnd::Done, PullRequestAct::UpdateBranch) => {
+            format!("{who} had the base merged into the branch of pull request #{number}.")
+        }
+        (ActEnd::Queued, _) => format!("{who} put pull request #{number} into the merge queue."),
+        (ActEnd::HeadMoved, _) => nothing_done(&format!(
+            "somebody has pushed to pull request #{number} since its card showed it. The card shows the newest commit now: press again."
+        )),
+        (ActEnd::Conflicts, _) => nothing_done(&format!(
+            "pull request #{number} conflicts with its base. Ask the agent to merge the base."
+        )),
+        (ActEnd::NotLinked { why }, _) => {
+            let github = thread.command(Command::GitHub);
+            nothing_done(&format!(
+                "it takes a GitHub account of your own. {why} `{github} connect` connects it; then press again."
+            ))
+        }
+        (ActEnd::Refused { why }, _) => nothing_done(&format!("GitHub refused it: {why}")),
+    }
 }
 
 /// The pull request was merged or closed.

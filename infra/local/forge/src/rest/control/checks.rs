@@ -17,7 +17,7 @@ use crate::state::SharedEngine;
 /// A check of a commit; one that is there already under this name is changed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct CheckOrder {
     repository: String,
     /// Else `branch` names it.
     sha: Option<String>,
@@ -46,7 +46,7 @@ struct Said {
 }
 
 pub(super) async fn say(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let said: Said = body::read(text)?;
+    let said: CheckOrder = body::read(text)?;
     let repository = named(engine, &said.repository)?;
     let git = Git::new(engine, repository);
     let name = said.sha.as_ref().or(said.branch.as_ref());

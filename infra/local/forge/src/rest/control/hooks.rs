@@ -12,7 +12,7 @@ use crate::webhooks::sending;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arm {
+struct ArmHooks {
     faults: Vec<ArmedHook>,
 }
 
@@ -22,7 +22,7 @@ pub(super) fn told(engine: &SharedEngine) -> Answer {
 }
 
 pub(super) fn arm(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let Arm { faults } = body::read(text)?;
+    let ArmHooks { faults } = body::read(text)?;
     engine.hook_faults.arm(faults)?;
     told(engine)
 }

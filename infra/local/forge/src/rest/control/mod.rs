@@ -133,14 +133,14 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
 }
 
 #[derive(Deserialize)]
-struct Left {
+struct QueueExit {
     repository: String,
     number: u64,
     merged: bool,
 }
 
 async fn queue(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let Left { repository, number, merged } = body::read(text)?;
+    let QueueExit { repository, number, merged } = body::read(text)?;
     let id = named(engine, &repository)?;
     leave(engine, id, number, merged).await?;
     ok(json!({ "repository": repository, "number": number }))

@@ -33,7 +33,7 @@ pub(super) fn person(engine: &SharedEngine, text: &[u8]) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Service {
+struct ServiceApp {
     name: String,
     owner: String,
     #[serde(default)]
@@ -45,7 +45,7 @@ struct Service {
 
 /// An app of this name, made if there is none and installed on its owner, with a new token for all that it holds.
 pub(super) fn app(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let Service { name, owner, permissions, events, webhook } = body::read(text)?;
+    let ServiceApp { name, owner, permissions, events, webhook } = body::read(text)?;
     let (now, secret) = (engine.clock.now_ms(), format!("ghs_{}", token(36)));
     let (id, slug, installation) = engine.change(|inner| {
         let owner = inner.account_of(&owner)?.id;
@@ -72,7 +72,7 @@ pub(super) fn app(engine: &SharedEngine, text: &[u8]) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settled {
+struct ThreadPress {
     login: String,
     /// Any comment of the thread.
     comment: u64,
@@ -81,7 +81,7 @@ struct Settled {
 
 /// A person's press on the page of a pull request: a thread is resolved, or opened again.
 pub(super) fn settle(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let Settled { login, comment, resolved } = body::read(text)?;
+    let ThreadPress { login, comment, resolved } = body::read(text)?;
     let (person, thread) = {
         let inner = engine.lock();
         (inner.account_of(&login)?.id, inner.talk.comment(comment)?.thread)

@@ -1,0 +1,51 @@
+//! What a person does with the thread's open pull request, in their own name at the forge: ready for review, merged,
+//! or brought up to its base.
+//!
+//! Promised: it is bound to the head that the person saw, and done with their own account alone. A redelivery repeats
+//! the call, which finds what an earlier delivery did. The card shows the end.
+
+use super::{Context, Next, publish, watch, words};
+use crate::base::person::Person;
+use crate::protocol::effect::{Effect, ForgeEffect};
+use crate::records::message::{PublishStep, Work};
+use crate::records::publication::{ActEnd, PullRequestAct, PullRequestState};
+use crate::records::session::Session;
+
+pub(super) fn next(
+    session: &mut Session,
+    (act, head): (PullRequestAct, &str),
+    by: &Person,
+    context: &Context<'_>,
+) -> Next {
+    let Some((_, watch, at)) = watch::watched(session) else {
+        return publish::told(session, words::NO_OPEN_PULL_REQUEST, context);
+    };
+    if !watch::may_be_seen(watch, context) {
+        let why = words::not_open_any_more(&watch.repository.name);
+        return publish::told(session, &why, context);
+    }
+    Next::Do(Effect::Forge(ForgeEffect::ActOnPullRequest {
+        repository: watch.repository.clone(),
+        number: at.number,
+        act,
+        head: head.to_owned(),
+        person: by.id.clone(),
+    }))
+}
+
+/// End of the call.
+pub(super) fn ended(session: &mut Session, of: &Effect, ended: ActEnd, context: &Context<'_>) {
+    let (
+        Effect::Forge(ForgeEffect::ActOnPullRequest { act, number, .. }),
+        Work::Publish { step: PublishStep::Act { .. }, by, .. },
+    ) = (of, &context.delivery.message.work)
+    else {
+        return;
+    };
+    if ended == ActEnd::Done && *act == PullRequestAct::Merge {
+        session.observed.forge.is_acted = true;
+        return watch::ended(session, PullRequestState::Merged, context);
+    }
+    session.observed.forge.ending =
+        Some(words::acted(&session.thread, (*act, *number), &by.name, &ended));
+}

@@ -1,0 +1,143 @@
+//! What a person does with a pull request that is finished: ready for review, merged, or brought up to its base.
+
+use bobbin_http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::rest::{By, Call, RestClient, RestError};
+use crate::error::{ForgeError, ForgeResult};
+use crate::forge::RepositoryName;
+use crate::pull_requests::{BranchUpdate, Merged};
+
+const READY: &str = include_str!("ready.graphql");
+const ENQUEUE: &str = include_str!("enqueue.graphql");
+
+#[derive(Deserialize)]
+struct PullBody {
+    node_id: String,
+    state: String,
+    merged_at: Option<String>,
+    #[serde(default)]
+    draft: bool,
+    head: HeadBody,
+}
+
+#[derive(Deserialize)]
+struct HeadBody {
+    sha: String,
+}
+
+/// The ways to merge that a repository allows; who may not push is not told.
+#[derive(Deserialize)]
+struct WaysBody {
+    allow_merge_commit: Option<bool>,
+    allow_squash_merge: Option<bool>,
+    allow_rebase_merge: Option<bool>,
+}
+
+impl WaysBody {
+    fn first(&self) -> &'static str {
+        let ways = [
+            ("merge", self.allow_merge_commit),
+            ("squash", self.allow_squash_merge),
+            ("rebase", self.allow_rebase_merge),
+        ];
+        let allowed = ways.iter().find(|(_, is_allowed)| is_allowed.unwrap_or(true));
+        allowed.map_or("merge", |(way, _)| way)
+    }
+}
+
+/// A pull request of a repository, for one operation.
+pub(super) struct Finishing<'a> {
+    pub(super) rest: &'a RestClient,
+    /// Who looks: the installation.
+    pub(super) by: By<'a>,
+    /// Who acts.
+    pub(super) person: By<'a>,
+    pub(super) name: &'a RepositoryName,
+    pub(super) number: u64,
+}
+
+impl Finishing<'_> {
+    async fn pull(&self) -> Result<PullBody, RestError> {
+        let number = self.number.to_string();
+        let path = ["repos", self.name.owner(), self.name.name(), "pulls", &number];
+        self.rest.read(Call::get(self.by, &path)).await
+    }
+
+    pub(super) async fn mark_ready(&self) -> ForgeResult<()> {
+        let pull = self.pull().await?;
+        if pull.draft {
+            let variables = json!({"pullRequest": pull.node_id});
+            self.rest.graphql(self.person, READY, &variables).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn merge(&self, head: &str) -> ForgeResult<Merged> {
+        let pull = self.pull().await?;
+        if pull.head.sha != head {
+            return Ok(Merged::HeadMoved);
+        }
+        if pull.merged_at.is_some() {
+            return Ok(Merged::Done);
+        }
+        let refused = |why: &str| Ok(Merged::Refused { why: why.to_owned() });
+        if pull.state != "open" {
+            return refused("It is closed.");
+        }
+        let (owner, name) = (self.name.owner(), self.name.name());
+        let ways: WaysBody =
+            self.rest.read(Call::get(self.person, &["repos", owner, name])).await?;
+        let number = self.number.to_string();
+        let path = ["repos", owner, name, "pulls", &number, "merge"];
+        let body = json!({"sha": head, "merge_method": ways.first()});
+        let call = Call::sending(self.person, Method::PUT, &path, &body);
+        let error = match self.rest.send(call).await {
+            Ok(_) => return Ok(Merged::Done),
+            Err(error) => error,
+        };
+        match (&error, error.status()) {
+            (_, Some(409)) => Ok(Merged::HeadMoved),
+            (_, Some(405)) if error.says("merge queue") => self.enqueue(&pull.node_id, head).await,
+            (RestError::Refused(refusal), Some(403 | 405 | 422)) => refused(&refusal.said),
+            _ => Err(error.into()),
+        }
+    }
+
+    async fn enqueue(&self, node: &str, head: &str) -> ForgeResult<Merged> {
+        let variables = json!({"pullRequest": node, "head": head});
+        match self.rest.graphql(self.person, ENQUEUE, &variables).await {
+            Ok(_) => Ok(Merged::Queued),
+            Err(error) if is_queued(&error) => Ok(Merged::Queued),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn update_branch(&self, head: &str) -> ForgeResult<BranchUpdate> {
+        let number = self.number.to_string();
+        let path =
+            ["repos", self.name.owner(), self.name.name(), "pulls", &number, "update-branch"];
+        let body = json!({"expected_head_sha": head});
+        let call = Call::sending(self.person, Method::PUT, &path, &body);
+        let error = match self.rest.send(call).await {
+            Ok(_) => return Ok(BranchUpdate::Done),
+            Err(error) => error,
+        };
+        match (&error, error.status()) {
+            (_, Some(422)) if error.says("expected head sha") => Ok(BranchUpdate::HeadMoved),
+            (_, Some(422)) if error.says("no new commits") => Ok(BranchUpdate::Done),
+            (_, Some(422)) if error.says("conflict") => Ok(BranchUpdate::Conflicts),
+            (RestError::Refused(refusal), Some(403 | 422)) => {
+                Ok(BranchUpdate::Refused { why: refusal.said.clone() })
+            }
+            _ => Err(error.into()),
+        }
+    }
+}
+
+/// A repeat finds it in the queue.
+fn is_queued(error: &ForgeError) -> bool {
+    let said = error.seen.to_ascii_lowercase();
+    said.contains("already") && said.contains("queue")
+}

@@ -1,0 +1,302 @@
+//! What is read of a pull request beside its poll, and what is done to it.
+
+use bobbin_forge::{
+    Annotation, BranchUpdate, CheckFailure, ForgeErrorKind, Merged, NewRemark, PullRequests as _,
+    Remark,
+};
+use serde_json::{Value, json};
+
+use crate::world::{Reply, TOKEN, World, at, reply};
+
+const MINT: &str = "POST /app/installations/7/access_tokens";
+const PULL: &str = "GET /repos/acme/web/pulls/5";
+const HEAD: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const PERSON: &str = "ghu_adasaccesstoken";
+
+async fn world() -> World {
+    let world = World::start().await;
+    world.minting();
+    world
+}
+
+/// The rights of the operation's only token, which is revoked.
+fn rights(world: &World) -> Value {
+    world.one("DELETE /installation/token");
+    world.one(MINT).body["permissions"].clone()
+}
+
+/// Pull request 5 with these values.
+fn pull(with: Value) -> Reply {
+    let mut body = json!({
+        "number": 5, "node_id": "PR_5", "state": "open", "draft": false, "merged_at": null,
+        "head": {"sha": HEAD},
+    });
+    body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+    reply(200, body)
+}
+
+fn refusal(status: u16, message: &str) -> Reply {
+    reply(status, json!({"message": message, "documentation_url": "https://docs.example"}))
+}
+
+/// A failed job of GitHub's own continuous integration.
+async fn failed_job(log: Reply) -> (World, CheckFailure) {
+    let world = world().await;
+    world.on(
+        "GET /repos/acme/web/check-runs/9",
+        reply(200, json!({
+            "id": 9, "details_url": "https://github.example/acme/web/actions/runs/3/job/77?pr=5",
+            "app": {"slug": "github-actions"},
+            "output": {"title": "1 failed", "summary": "ghp_0123456789abcdefghijklmnopqrstuvwxyzA", "annotations_count": 1},
+        })),
+    );
+    world.on(
+        "GET /repos/acme/web/check-runs/9/annotations",
+        reply(
+            200,
+            json!([{"path": "src/a.rs", "start_line": 3, "end_line": 3,
+            "annotation_level": "failure", "message": "expected 4"}]),
+        ),
+    );
+    let step = |name: &str, conclusion: &str, second: u32| {
+        let time = format!("2026-11-28T08:00:0{second}Z");
+        json!({"name": name, "status": "completed", "conclusion": conclusion, "number": second,
+            "started_at": time, "completed_at": time})
+    };
+    let steps = json!([step("checkout", "success", 1), step("npm test", "failure", 2)]);
+    world.on("GET /repos/acme/web/actions/jobs/77", reply(200, json!({"id": 77, "steps": steps})));
+    let to = format!("{}/actions-results/77/job-logs.txt?sig=link", world.base());
+    let led = reply(302, Value::Null).undescribed().with("location", to);
+    world.on("GET /repos/acme/web/actions/jobs/77/logs", led);
+    world.on("GET /actions-results/77/job-logs.txt", log);
+    let failure = world.github().check_failure(&at(), 9).await.unwrap();
+    assert_eq!(rights(&world), json!({"actions": "read", "checks": "read"}));
+    (world, failure)
+}
+
+#[tokio::test]
+async fn failure_has_annotations_and_failed_step() {
+    let log = "2026-11-28T08:00:01.1234567Z cloning\n\
+        2026-11-28T08:00:02.0000000Z $ npm test\n\
+        2026-11-28T08:00:02.5000000Z TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyzA\n";
+    let (world, failure) = failed_job(Reply::text(log)).await;
+    assert_eq!(failure.steps, ["npm test"]);
+    assert!(failure.log.starts_with("$ npm test\nTOKEN="), "{}", failure.log);
+    assert!(!format!("{failure:?}").contains("ghp_"), "{failure:?}");
+    assert_eq!(
+        failure.annotations,
+        [Annotation {
+            path: "src/a.rs".to_owned(),
+            line: 3,
+            level: "failure".to_owned(),
+            message: "expected 4".to_owned(),
+        }]
+    );
+    // The address of the log is a credential of its own, and gets no other.
+    let led = world.one("GET /actions-results/77/job-logs.txt?sig=link");
+    assert!(led.headers.get("authorization").is_none());
+}
+
+#[tokio::test]
+async fn missing_log_leaves_the_rest() {
+    let (_, failure) = failed_job(refusal(404, "BlobNotFound")).await;
+    assert_eq!((&*failure.log, failure.annotations.len()), ("", 1));
+}
+
+#[tokio::test]
+async fn log_at_a_strange_host_is_not_read() {
+    let world = world().await;
+    let run = json!({"id": 9, "details_url": "https://github.example/job/77",
+        "app": {"slug": "github-actions"}, "output": {"annotations_count": 0}});
+    world.on("GET /repos/acme/web/check-runs/9", reply(200, run));
+    world.on("GET /repos/acme/web/actions/jobs/77", reply(200, json!({"id": 77, "steps": []})));
+    let led = reply(302, Value::Null).undescribed().with("location", "https://evil.example/log");
+    world.on("GET /repos/acme/web/actions/jobs/77/logs", led);
+    let failure = world.github().check_failure(&at(), 9).await.unwrap();
+    assert_eq!(failure, CheckFailure::default());
+}
+
+#[tokio::test]
+async fn other_apps_checks_have_no_job() {
+    let world = world().await;
+    let run = json!({"id": 9, "details_url": "https://ci.example/job/77", "app": {"slug": "ci"},
+        "output": {"title": "Red", "summary": null, "annotations_count": 0}});
+    world.on("GET /repos/acme/web/check-runs/9", reply(200, run));
+    let failure = world.github().check_failure(&at(), 9).await.unwrap();
+    assert_eq!(failure, CheckFailure { summary: "Red".to_owned(), ..CheckFailure::default() });
+}
+
+#[tokio::test]
+async fn remark_is_said_once() {
+    let world = world().await;
+    let remark =
+        NewRemark { thread: Some(11), name: "turn-1".to_owned(), body: "Renamed it.".to_owned() };
+    let said =
+        |id: u64, to: Value, body: &str| json!({"id": id, "in_reply_to_id": to, "body": body});
+    let line = "GET /repos/acme/web/pulls/5/comments";
+    // The same name in another thread is another remark.
+    let other = said(13, json!(12), "Renamed it.\n\n<!-- bobbin:turn-1 -->");
+    world.on(line, reply(200, json!([json!({"id": 11, "body": "Why?"}), other.clone()])));
+    let own = said(14, json!(11), "Renamed it.\n\n<!-- bobbin:turn-1 -->");
+    world.on(line, reply(200, json!([other, own])));
+    let answer = "POST /repos/acme/web/pulls/5/comments/11/replies";
+    world.on(answer, reply(201, json!({})));
+    let github = world.github();
+    github.say(&at(), 5, &remark).await.unwrap();
+    github.say(&at(), 5, &remark).await.unwrap();
+    assert_eq!(world.one(answer).body, json!({"body": "Renamed it.\n\n<!-- bobbin:turn-1 -->"}));
+    let whole = NewRemark { thread: None, ..remark };
+    world.on("GET /repos/acme/web/issues/5/comments", reply(200, json!([])));
+    world.on("POST /repos/acme/web/issues/5/comments", reply(201, json!({})));
+    github.say(&at(), 5, &whole).await.unwrap();
+    assert!(
+        world.one("GET /repos/acme/web/issues/5/comments").line.ends_with("?per_page=100&page=1")
+    );
+    world.one("POST /repos/acme/web/issues/5/comments");
+}
+
+#[tokio::test]
+async fn remarks_are_marked_as_seen() {
+    let world = world().await;
+    let (line, whole) = (
+        "POST /repos/acme/web/pulls/comments/11/reactions",
+        "POST /repos/acme/web/issues/comments/12/reactions",
+    );
+    world.on(line, reply(201, json!({})));
+    // There is one already.
+    world.on(whole, reply(200, json!({})));
+    let github = world.github();
+    github.mark_seen(&at(), Remark::Line(11)).await.unwrap();
+    github.mark_seen(&at(), Remark::Whole(12)).await.unwrap();
+    assert_eq!(world.one(line).body, json!({"content": "eyes"}));
+    world.one(whole);
+}
+
+#[tokio::test]
+async fn thread_is_resolved_with_both_rights() {
+    let world = world().await;
+    let done =
+        json!({"data": {"resolveReviewThread": {"thread": {"id": "PRRT_1", "isResolved": true}}}});
+    world.on("POST /graphql", reply(200, done).undescribed());
+    world.github().resolve_thread(&at(), "PRRT_1").await.unwrap();
+    let seen = world.one("POST /graphql");
+    assert_eq!((seen.bearer(), &seen.body["variables"]), (TOKEN, &json!({"thread": "PRRT_1"})));
+    assert_eq!(rights(&world), json!({"contents": "write", "pull_requests": "write"}));
+}
+
+#[tokio::test]
+async fn reviewers_are_asked_again() {
+    let world = world().await;
+    let ask = "POST /repos/acme/web/pulls/5/requested_reviewers";
+    world.on(ask, reply(201, json!({})));
+    world.github().ask_for_review(&at(), 5, &["ada".to_owned()]).await.unwrap();
+    assert_eq!(world.one(ask).body, json!({"reviewers": ["ada"]}));
+}
+
+#[tokio::test]
+async fn draft_is_made_ready_by_the_person() {
+    let world = world().await;
+    world.on(PULL, pull(json!({"draft": true})));
+    world.on(PULL, pull(json!({})));
+    let done = json!({"data": {"markPullRequestReadyForReview": {"pullRequest": {"id": "PR_5", "isDraft": false}}}});
+    world.on("POST /graphql", reply(200, done).undescribed());
+    let github = world.github();
+    github.mark_ready(&at(), 5, &PERSON.to_owned().into()).await.unwrap();
+    github.mark_ready(&at(), 5, &PERSON.to_owned().into()).await.unwrap();
+    let seen = world.one("POST /graphql");
+    assert_eq!((seen.bearer(), &seen.body["variables"]), (PERSON, &json!({"pullRequest": "PR_5"})));
+}
+
+const MERGE: &str = "PUT /repos/acme/web/pulls/5/merge";
+
+/// The end of a merge of [`HEAD`], and the world.
+async fn merged(found: Reply, answer: Option<Reply>) -> (World, Merged) {
+    let world = world().await;
+    world.on(PULL, found);
+    let ways = json!({"allow_merge_commit": false, "allow_squash_merge": true, "allow_rebase_merge": true});
+    world.on("GET /repos/acme/web", reply(200, ways));
+    if let Some(answer) = answer {
+        world.on(MERGE, answer);
+    }
+    let end = world.github().merge(&at(), 5, HEAD, &PERSON.to_owned().into()).await.unwrap();
+    (world, end)
+}
+
+#[tokio::test]
+async fn merge_is_bound_to_the_seen_head() {
+    let done = reply(200, json!({"sha": HEAD, "merged": true, "message": "Merged"}));
+    let (world, end) = merged(pull(json!({})), Some(done)).await;
+    assert_eq!(end, Merged::Done);
+    let seen = world.one(MERGE);
+    assert_eq!(seen.bearer(), PERSON);
+    assert_eq!(seen.body, json!({"sha": HEAD, "merge_method": "squash"}));
+    assert_eq!(rights(&world), json!({"pull_requests": "read"}));
+    // Another push came in before the press, or before the call.
+    let (world, end) = merged(pull(json!({"head": {"sha": "b".repeat(40)}})), None).await;
+    assert_eq!(end, Merged::HeadMoved);
+    assert!(!world.lines().iter().any(|line| line.starts_with("PUT")));
+    let moved = refusal(409, "Head branch was modified. Review and try the merge again.");
+    assert_eq!(merged(pull(json!({})), Some(moved)).await.1, Merged::HeadMoved);
+}
+
+#[tokio::test]
+async fn repeated_merge_finds_it_merged() {
+    let found = pull(json!({"state": "closed", "merged_at": "2026-11-28T08:00:00Z"}));
+    let (world, end) = merged(found, None).await;
+    assert_eq!(end, Merged::Done);
+    assert!(!world.lines().iter().any(|line| line.starts_with("PUT")));
+}
+
+#[tokio::test]
+async fn refused_merge_says_githubs_reason() {
+    let why = "At least 1 approving review is required by reviewers with write access.";
+    let (_, end) = merged(pull(json!({})), Some(refusal(405, why))).await;
+    assert_eq!(end, Merged::Refused { why: why.to_owned() });
+    let (_, end) = merged(pull(json!({"state": "closed"})), None).await;
+    assert_eq!(end, Merged::Refused { why: "It is closed.".to_owned() });
+}
+
+#[tokio::test]
+async fn merge_queue_takes_it_where_one_is() {
+    let world = world().await;
+    world.on(PULL, pull(json!({})));
+    world.on("GET /repos/acme/web", reply(200, json!({})));
+    world.on(MERGE, refusal(405, "Changes must be made through the merge queue"));
+    let done = json!({"data": {"enqueuePullRequest": {"mergeQueueEntry": {"id": "MQE_1", "position": 1, "state": "QUEUED"}}}});
+    world.on("POST /graphql", reply(200, done).undescribed());
+    let github = world.github();
+    let person = PERSON.to_owned().into();
+    assert_eq!(github.merge(&at(), 5, HEAD, &person).await.unwrap(), Merged::Queued);
+    let seen = world.one("POST /graphql");
+    assert_eq!(seen.bearer(), PERSON);
+    assert_eq!(seen.body["variables"], json!({"pullRequest": "PR_5", "head": HEAD}));
+}
+
+#[tokio::test]
+async fn branch_update_is_bound_to_the_seen_head() {
+    let update = "PUT /repos/acme/web/pulls/5/update-branch";
+    for (answer, end) in [
+        (reply(202, json!({})), BranchUpdate::Done),
+        (refusal(422, "expected head sha didn’t match current head ref."), BranchUpdate::HeadMoved),
+        (refusal(422, "There are no new commits on the base branch."), BranchUpdate::Done),
+        (refusal(422, "merge conflict between base and head"), BranchUpdate::Conflicts),
+        (
+            refusal(403, "Resource not accessible by integration"),
+            BranchUpdate::Refused { why: "Resource not accessible by integration".to_owned() },
+        ),
+    ] {
+        let world = world().await;
+        world.on(update, answer);
+        let github = world.github();
+        let person = PERSON.to_owned().into();
+        assert_eq!(github.update_branch(&at(), 5, HEAD, &person).await.unwrap(), end);
+        let seen = world.one(update);
+        assert_eq!(seen.bearer(), PERSON);
+        assert_eq!(seen.body, json!({"expected_head_sha": HEAD}));
+    }
+    let world = world().await;
+    world.on(update, refusal(401, "Bad credentials"));
+    let person = PERSON.to_owned().into();
+    let error = world.github().update_branch(&at(), 5, HEAD, &person).await.unwrap_err();
+    assert_eq!(error.kind, ForgeErrorKind::SignInEnded);
+}
