@@ -230,7 +230,7 @@ fn reads_no_record(ingress: &Value) {
         panic!("{conditions:?}");
     };
     let keys = &tenants["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
-    assert_eq!(many(keys), ["tenant:*"]);
+    assert_eq!(many(keys), ["tenant:*", "pull:*"]);
     let named = &parked["ForAllValues:StringEquals"]["dynamodb:Attributes"];
     assert_eq!(many(named), ["thread", "item", "parked", "receipt", "nudge"]);
     assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
