@@ -126,6 +126,26 @@ fn press_pushes_what_was_shown() {
 }
 
 #[test]
+fn thread_asleep_for_a_week_goes_on() {
+    let world = published();
+    world.with(|s| s.now_ms += 7 * 24 * 3_600_000);
+    for id in ["w1", "w2", "w3"] {
+        world.with(|s| s.now_ms += 4 * 3_600_000);
+        deliver_until_done(&world, &work(id, Work::Sweep), 1);
+    }
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    // The next task gets another sandbox, into which the repository is fetched; its work is pushed where the last was.
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(world.with(|s| s.carried.len()), 2);
+    holds(&world, SECOND);
+    deliver_until_done(&world, &show("p3"), 1);
+    deliver_until_done(&world, &press("p4", SECOND), 1);
+    let branch = branch(&world);
+    let last = (branch, Some(FIRST.to_owned()), SECOND.to_owned());
+    assert_eq!(world.with(|s| (s.pushes.last().cloned(), s.pulls.len())), (Some(last), 1));
+}
+
+#[test]
 fn later_work_updates_the_pull_request() {
     let world = published();
     let card = world.with(|s| s.posts.clone()).into_values().find_map(|post| match post {
