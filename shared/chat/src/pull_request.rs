@@ -1,13 +1,13 @@
 //! What the card of a pull request says on every chat.
 //!
-//! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
+//! ShownNames of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
 use bobbin_core::records::message::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{
-    CardSight, CheckSummary, CheckWord, Names, PullRequestCard, ReviewSummary, SeenPullRequest,
+    CardSight, CheckSummary, CheckWord, PullRequestCard, ReviewSummary, SeenPullRequest, ShownNames,
 };
 
 use crate::review::is_commit;
@@ -34,7 +34,7 @@ pub(crate) fn acts(card: &PullRequestCard) -> Vec<(PullRequestAct, &str)> {
 
 /// How a card looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum CardTone {
     /// Something has failed.
     Bad,
     /// Everything is well.
@@ -47,15 +47,15 @@ pub(crate) fn title(card: &PullRequestCard) -> String {
     format!("Pull request #{}", card.at.number)
 }
 
-pub(crate) fn tone(card: &PullRequestCard) -> Tone {
+pub(crate) fn tone(card: &PullRequestCard) -> CardTone {
     match &card.seen {
         CardSight::Seen(seen) => match (seen.checks.verdict, seen.merge) {
-            (CheckWord::Red, _) | (_, Mergeability::Conflicts) => Tone::Bad,
-            (CheckWord::Green, _) => Tone::Good,
-            _ => Tone::Neutral,
+            (CheckWord::Red, _) | (_, Mergeability::Conflicts) => CardTone::Bad,
+            (CheckWord::Green, _) => CardTone::Good,
+            _ => CardTone::Neutral,
         },
-        CardSight::Ended(PullRequestState::Merged) => Tone::Good,
-        CardSight::Ended(_) | CardSight::Unseen { .. } => Tone::Neutral,
+        CardSight::Ended(PullRequestState::Merged) => CardTone::Good,
+        CardSight::Ended(_) | CardSight::Unseen { .. } => CardTone::Neutral,
     }
 }
 
@@ -99,7 +99,7 @@ fn checks(checks: &CheckSummary, code: impl Fn(&str) -> String) -> String {
         CheckWord::Green => return format!("Checks: all {passed} passed."),
         CheckWord::Held | CheckWord::Red | CheckWord::Unsettled => {
             let counted = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
-            let named = |names: &Names, what: &str| {
+            let named = |names: &ShownNames, what: &str| {
                 let count = counted(names.total, what)?;
                 Some(format!("{count} ({})", listed(names, &code)))
             };
@@ -125,7 +125,7 @@ fn checks(checks: &CheckSummary, code: impl Fn(&str) -> String) -> String {
 
 fn reviews(reviews: &ReviewSummary, code: impl Fn(&str) -> String) -> String {
     let ReviewSummary { approved, changes, threads, is_required } = reviews;
-    let by = |names: &Names, what: &str| {
+    let by = |names: &ShownNames, what: &str| {
         (names.total > 0).then(|| format!("{what} by {}", listed(names, &code)))
     };
     let parts = [
@@ -161,7 +161,7 @@ fn merge(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
     }
 }
 
-fn listed(names: &Names, code: impl Fn(&str) -> String) -> String {
+fn listed(names: &ShownNames, code: impl Fn(&str) -> String) -> String {
     let shown: Vec<String> = names.first.iter().map(|name| code(name)).collect();
     let more = names.total.saturating_sub(names.first.len());
     let shown = shown.join(", ");
@@ -176,7 +176,8 @@ pub(crate) mod tests {
 
     /// A card of a pull request with names that try to do something.
     pub(crate) fn a_card(name: &str) -> PullRequestCard {
-        let names = |count: usize| std::iter::repeat_n(name.to_owned(), count).collect::<Names>();
+        let names =
+            |count: usize| std::iter::repeat_n(name.to_owned(), count).collect::<ShownNames>();
         PullRequestCard {
             at: PullRequestRef { number: 5, page: "https://github.com/acme/api/pull/5".to_owned() },
             repository: "acme/api".to_owned(),
@@ -192,8 +193,8 @@ pub(crate) mod tests {
                     passed: 4,
                     running: 0,
                     failed: names(7),
-                    held: Names::default(),
-                    missing: Names::default(),
+                    held: ShownNames::default(),
+                    missing: ShownNames::default(),
                     is_cut: false,
                 },
                 reviews: ReviewSummary {
@@ -227,7 +228,7 @@ pub(crate) mod tests {
              Reviews: changes wanted by ‹lint›, 2 open threads.\n\
              Merging: conflicts with ‹main›, where the same lines were changed."
         );
-        assert_eq!(tone(&card), Tone::Bad);
+        assert_eq!(tone(&card), CardTone::Bad);
     }
 
     #[test]
@@ -236,9 +237,9 @@ pub(crate) mod tests {
         let seen = seen_mut(&mut card);
         (seen.reviews, seen.merge) = (ReviewSummary::default(), Mergeability::Clean);
         seen.checks.verdict = CheckWord::Unsettled;
-        seen.checks.failed = Names::default();
+        seen.checks.failed = ShownNames::default();
         assert!(said(&card).contains("Checks: 4 passed. More may begin."), "{}", said(&card));
-        assert_eq!(tone(&card), Tone::Neutral);
+        assert_eq!(tone(&card), CardTone::Neutral);
         seen_mut(&mut card).checks.missing = std::iter::once("deploy".to_owned()).collect();
         assert!(
             said(&card).contains("Checks: 1 required and not begun (‹deploy›), 4 passed."),
@@ -247,7 +248,7 @@ pub(crate) mod tests {
         );
         seen_mut(&mut card).checks.verdict = CheckWord::Green;
         assert!(said(&card).contains("Checks: all 4 passed."));
-        assert_eq!(tone(&card), Tone::Good);
+        assert_eq!(tone(&card), CardTone::Good);
     }
 
     #[test]

@@ -20,5 +20,5 @@ pub use forge::{
 };
 pub use people::{OrganizationMembership, People, Permission, Person, SignIn};
 pub use pull_requests::{
-    Annotation, BranchUpdate, CheckFailure, Merged, NewRemark, PullRequests, Remark,
+    BranchUpdate, CheckAnnotation, CheckFailure, Merged, NewRemark, PullRequests, Remark,
 };

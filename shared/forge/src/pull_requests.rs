@@ -12,7 +12,7 @@ pub struct CheckFailure {
     /// The check's own title and summary; empty without.
     pub summary: String,
     /// What it says of lines, the first 50.
-    pub annotations: Vec<Annotation>,
+    pub annotations: Vec<CheckAnnotation>,
     /// Names of the steps that failed, where it is a job with steps.
     pub steps: Vec<String>,
     /// The end of the log of those steps, at most 64 KB, without credentials; empty without a log.
@@ -21,7 +21,7 @@ pub struct CheckFailure {
 
 /// What a check says of lines in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Annotation {
+pub struct CheckAnnotation {
     /// The file.
     pub path: String,
     /// The first line.

@@ -8,7 +8,7 @@ use crate::records::checks::SeenChecks;
 use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
 
-/// Names of checks and people that a card lists of each kind.
+/// ShownNames of checks and people that a card lists of each kind.
 pub const NAMES_SHOWN: usize = 5;
 
 /// The watch of an open pull request.
@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// What the card of a pull request shows. Names are somebody else's words.
+/// What the card of a pull request shows. ShownNames are somebody else's words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PullRequestCard {
     /// The pull request.
@@ -145,11 +145,11 @@ pub struct CheckSummary {
     /// How many have not ended.
     pub running: usize,
     /// Those that have failed.
-    pub failed: Names,
+    pub failed: ShownNames,
     /// Those that only a person can tell about.
-    pub held: Names,
+    pub held: ShownNames,
     /// Required ones that have not been seen.
-    pub missing: Names,
+    pub missing: ShownNames,
     /// There are more than a poll reads.
     pub is_cut: bool,
 }
@@ -173,9 +173,9 @@ pub enum CheckWord {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ReviewSummary {
     /// Who has approved it.
-    pub approved: Names,
+    pub approved: ShownNames,
     /// Who wants changes.
-    pub changes: Names,
+    pub changes: ShownNames,
     /// Threads that are not resolved.
     pub threads: usize,
     /// The forge says that a review is missing.
@@ -184,14 +184,14 @@ pub struct ReviewSummary {
 
 /// The first of some names, and how many there are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Names {
+pub struct ShownNames {
     /// The first.
     pub first: Vec<String>,
     /// Number of all.
     pub total: usize,
 }
 
-impl FromIterator<String> for Names {
+impl FromIterator<String> for ShownNames {
     fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
         let mut all = Self::default();
         for name in names {

@@ -9,7 +9,7 @@ use super::job_log::{LogCut, StepTime};
 use super::rest::{By, Call, RestClient, RestError};
 use super::settings::Addresses;
 use crate::forge::RepositoryName;
-use crate::pull_requests::{Annotation, CheckFailure};
+use crate::pull_requests::{CheckAnnotation, CheckFailure};
 
 /// Most annotations that are read.
 const ANNOTATIONS: &str = "50";
@@ -25,11 +25,11 @@ const ACTIONS: &str = "github-actions";
 struct RunBody {
     output: OutputBody,
     details_url: Option<String>,
-    app: Option<AppBody>,
+    app: Option<RunAppBody>,
 }
 
 #[derive(Deserialize)]
-struct AppBody {
+struct RunAppBody {
     #[serde(default)]
     slug: String,
 }
@@ -92,7 +92,7 @@ pub(super) async fn read(
         let path = [&repository[..], &["check-runs", &id, "annotations"]].concat();
         let found: Vec<AnnotationBody> =
             rest.read(Call::get(by, &path).with(&[("per_page", ANNOTATIONS)])).await?;
-        failure.annotations = found.into_iter().map(Annotation::from).collect();
+        failure.annotations = found.into_iter().map(CheckAnnotation::from).collect();
     }
     if let Some(job) = run.job() {
         let path = [&repository[..], &["actions", "jobs", job]].concat();
@@ -162,7 +162,7 @@ impl OutputBody {
     }
 }
 
-impl From<AnnotationBody> for Annotation {
+impl From<AnnotationBody> for CheckAnnotation {
     fn from(body: AnnotationBody) -> Self {
         Self {
             path: body.path,

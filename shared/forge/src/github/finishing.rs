@@ -13,17 +13,17 @@ const READY: &str = include_str!("ready.graphql");
 const ENQUEUE: &str = include_str!("enqueue.graphql");
 
 #[derive(Deserialize)]
-struct PullBody {
+struct OpenPullBody {
     node_id: String,
     state: String,
     merged_at: Option<String>,
     #[serde(default)]
     draft: bool,
-    head: HeadBody,
+    head: OpenHeadBody,
 }
 
 #[derive(Deserialize)]
-struct HeadBody {
+struct OpenHeadBody {
     sha: String,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Finishing<'a> {
 }
 
 impl Finishing<'_> {
-    async fn pull(&self) -> Result<PullBody, RestError> {
+    async fn pull(&self) -> Result<OpenPullBody, RestError> {
         let number = self.number.to_string();
         let path = ["repos", self.name.owner(), self.name.name(), "pulls", &number];
         self.rest.read(Call::get(self.by, &path)).await

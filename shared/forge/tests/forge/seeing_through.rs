@@ -1,8 +1,8 @@
 //! What is read of a pull request beside its poll, and what is done to it.
 
 use bobbin_forge::{
-    Annotation, BranchUpdate, CheckFailure, ForgeErrorKind, Merged, NewRemark, PullRequests as _,
-    Remark,
+    BranchUpdate, CheckAnnotation, CheckFailure, ForgeErrorKind, Merged, NewRemark,
+    PullRequests as _, Remark,
 };
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ async fn failure_has_annotations_and_failed_step() {
     assert!(!format!("{failure:?}").contains("ghp_"), "{failure:?}");
     assert_eq!(
         failure.annotations,
-        [Annotation {
+        [CheckAnnotation {
             path: "src/a.rs".to_owned(),
             line: 3,
             level: "failure".to_owned(),

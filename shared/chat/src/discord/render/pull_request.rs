@@ -6,13 +6,13 @@ use serde_json::Value;
 use crate::discord::components::{BLURPLE, GREEN, RED, SECONDARY, button, container, row, text};
 use crate::discord::content::{inline, span};
 use crate::discord::custom_id::CustomId;
-use crate::pull_request::{NAME_UNITS_MAX, Tone, WHY_UNITS_MAX, acts, lines, title, tone};
+use crate::pull_request::{CardTone, NAME_UNITS_MAX, WHY_UNITS_MAX, acts, lines, title, tone};
 
 pub(super) fn pull_request(card: &PullRequestCard) -> Value {
     let color = match tone(card) {
-        Tone::Bad => RED,
-        Tone::Good => GREEN,
-        Tone::Neutral => BLURPLE,
+        CardTone::Bad => RED,
+        CardTone::Good => GREEN,
+        CardTone::Neutral => BLURPLE,
     };
     let head = format!(
         "**{}** of {}, branch {}\n<{}>",

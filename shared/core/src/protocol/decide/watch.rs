@@ -20,8 +20,8 @@ use crate::records::pull_request::{
 };
 use crate::records::session::Session;
 use crate::records::watch::{
-    CardSight, CheckSummary, CheckWord, Names, PullRequestCard, ReviewSummary, SeenPullRequest,
-    Watch,
+    CardSight, CheckSummary, CheckWord, PullRequestCard, ReviewSummary, SeenPullRequest,
+    ShownNames, Watch,
 };
 
 /// How far the clock of who accepted a hint may be behind that of who polled.
@@ -255,11 +255,11 @@ fn checks_of(checks: &[Check], verdict: ChecksVerdict, is_cut: bool) -> CheckSum
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
     let named = |state: CheckState| {
         let of = checks.iter().filter(|check| check.state == state);
-        of.map(|check| check.name.clone()).collect::<Names>()
+        of.map(|check| check.name.clone()).collect::<ShownNames>()
     };
     let missing = match &verdict {
         ChecksVerdict::Unsettled { missing, .. } => missing.iter().cloned().collect(),
-        _ => Names::default(),
+        _ => ShownNames::default(),
     };
     let verdict = match verdict {
         // What was not read may have failed, or run.
@@ -289,7 +289,7 @@ fn counts(by: &Author, writers: &[String]) -> bool {
 fn reviews_of(pull: &PolledPullRequest, writers: &[String]) -> ReviewSummary {
     let by = |state: ReviewState| {
         let of = pull.reviews.iter().filter(|one| one.state == state && counts(&one.by, writers));
-        of.map(|one| one.by.login.clone()).collect::<Names>()
+        of.map(|one| one.by.login.clone()).collect::<ShownNames>()
     };
     let threads = pull.threads.iter().filter(|thread| {
         !thread.is_resolved && thread.comments.iter().any(|one| counts(&one.by, writers))

@@ -23,25 +23,25 @@ pub const NAMES: [(&str, &str); 9] = [
 ];
 
 #[derive(Deserialize)]
-struct Body {
-    repository: IdBody,
-    pull_request: Option<PullBody>,
+struct HintBody {
+    repository: HintId,
+    pull_request: Option<HintPull>,
     issue: Option<IssueBody>,
     check_run: Option<CheckRunBody>,
-    check_suite: Option<HeadBody>,
-    workflow_run: Option<HeadBody>,
+    check_suite: Option<HintHead>,
+    workflow_run: Option<HintHead>,
     sha: Option<String>,
     #[serde(default)]
-    branches: Vec<BranchBody>,
+    branches: Vec<HintBranch>,
 }
 
 #[derive(Deserialize)]
-struct IdBody {
+struct HintId {
     id: u64,
 }
 
 #[derive(Deserialize)]
-struct PullBody {
+struct HintPull {
     head: PullHeadBody,
 }
 
@@ -50,7 +50,7 @@ struct PullHeadBody {
     #[serde(rename = "ref")]
     name: String,
     /// Absent if the fork is deleted.
-    repo: Option<IdBody>,
+    repo: Option<HintId>,
 }
 
 #[derive(Deserialize)]
@@ -62,22 +62,22 @@ struct IssueBody {
 
 #[derive(Deserialize)]
 struct CheckRunBody {
-    check_suite: HeadBody,
+    check_suite: HintHead,
 }
 
 #[derive(Deserialize)]
-struct HeadBody {
+struct HintHead {
     head_branch: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct BranchBody {
+struct HintBranch {
     name: String,
-    commit: CommitBody,
+    commit: HintCommit,
 }
 
 #[derive(Deserialize)]
-struct CommitBody {
+struct HintCommit {
     sha: String,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn parse(
     (name, event): (&str, &'static str),
     raw: &[u8],
 ) -> Result<Event, UnreadableHook> {
-    let body: Body = serde_json::from_slice(raw).map_err(|_| UnreadableHook)?;
+    let body: HintBody = serde_json::from_slice(raw).map_err(|_| UnreadableHook)?;
     let repository = body.repository.id;
     let by = match name {
         "issue_comment" => {
