@@ -6,7 +6,7 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, acts, finish, forge, notice, record, watch, words};
+use super::{Context, Next, acts, finish, fix, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -118,10 +118,34 @@ pub(super) fn next(
         },
         PublishStep::Show { subject, body } => match prepared(session, membership, context) {
             Ok((carried, way)) => {
-                show(session, (subject.as_deref(), body.as_deref()), carried, way, context)
+                let texts = (subject.as_deref(), body.as_deref());
+                show(session, texts, None, carried, way, context)
             }
             Err(next) => *next,
         },
+        PublishStep::Fix { name } => match prepared(session, membership, context) {
+            Ok((carried, _)) => fix::press(session, name, (by, membership), carried, context),
+            Err(next) => *next,
+        },
+        PublishStep::Fixed { name } => {
+            let turn = fix::turn(name);
+            let outcome = session.ended.iter().find(|ended| ended.id == turn);
+            // The turn's own card says how it ended otherwise.
+            if outcome.is_none_or(|ended| ended.outcome != Outcome::Answered) {
+                return end(session, context);
+            }
+            let (carried, way) = match prepared(session, membership, context) {
+                Ok(prepared) => prepared,
+                Err(next) => return *next,
+            };
+            let id = &context.delivery.message.id;
+            let pressed = session.publication.as_ref().and_then(|one| one.pressed.as_ref());
+            let pressed = pressed.filter(|pressed| pressed.id == *id);
+            match pressed.map(|pressed| pressed.proposal.commit.clone()) {
+                Some(commit) => push(session, &commit, by, carried, way, context),
+                None => show(session, (None, None), Some(by), carried, way, context),
+            }
+        }
     }
 }
 
@@ -194,6 +218,7 @@ fn is_act(context: &Context<'_>) -> bool {
 fn show(
     session: &mut Session,
     texts: (Option<&str>, Option<&str>),
+    fixed_by: Option<&Person>,
     carried: Carried,
     way: Way,
     context: &Context<'_>,
@@ -263,6 +288,14 @@ fn show(
         Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
     });
     publication.shown = Some(proposal.clone());
+    let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
+    if let Some(by) = fixed_by
+        && is_plain
+        && publication.pull_request.is_some()
+    {
+        let commit = proposal.commit;
+        return push(session, &commit, by, carried, way, context);
+    }
     let branch = publication.branch.clone();
     let review = Review {
         proposal,
@@ -337,7 +370,7 @@ fn push(
     let id = context.delivery.message.id.clone();
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
-        return show(session, (None, None), carried, way, context);
+        return show(session, (None, None), None, carried, way, context);
     }
     let has_pushed = session.publication.as_ref().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
@@ -479,7 +512,7 @@ pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context:
 }
 
 /// A publication never makes a sandbox: the work would not be in it.
-fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
+pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     match session.sandbox.phase {
         Phase::Creating | Phase::Destroying | Phase::Destroyed | Phase::Error => {
             BroughtUp::No("the sandbox with the work no longer exists.".to_owned())
