@@ -325,8 +325,8 @@ pub fn not_brought(branch: &str) -> String {
 #[must_use]
 pub fn fix_begins(number: u64, by: &str) -> String {
     format!(
-        "Pull request #{number} is being fixed, as {} asked. What comes of it is pushed.",
-        one_line(by)
+        "The agent mends pull request #{number} now: {} pressed Fix. Bobbin pushes what it changes.",
+        if by.is_empty() { "somebody".to_owned() } else { one_line(by) }
     )
 }
 
