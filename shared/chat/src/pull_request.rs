@@ -1,6 +1,6 @@
 //! What the card of a pull request says on every chat.
 //!
-//! ShownNames of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
+//! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
 use bobbin_core::records::message::PublishStep;

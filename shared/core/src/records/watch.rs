@@ -8,7 +8,7 @@ use crate::records::checks::SeenChecks;
 use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
 
-/// ShownNames of checks and people that a card lists of each kind.
+/// Names of checks and people that a card lists of each kind.
 pub const NAMES_SHOWN: usize = 5;
 
 /// The watch of an open pull request.
@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// What the card of a pull request shows. ShownNames are somebody else's words.
+/// What the card of a pull request shows. Names are somebody else's words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PullRequestCard {
     /// The pull request.
