@@ -176,7 +176,8 @@ impl StackForge {
         looked.await.map_err(|error| self.failed(error))
     }
 
-    /// Does something with an open pull request as a person, if its head is the commit that they saw.
+    /// Does something with an open pull request as a person; a merge or an update only if its head is the commit that
+    /// they saw.
     ///
     /// # Errors
     /// The class of the failure.

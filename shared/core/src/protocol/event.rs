@@ -109,7 +109,7 @@ pub enum Event {
     PullRequestSeen(Option<PullRequestSeen>),
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),
-    /// End of what a person did with the pull request.
+    /// How a person's act on the pull request ended.
     PullRequestActed(ActEnd),
     /// Whether the presser's own account may push.
     PresserSeen(Presser),

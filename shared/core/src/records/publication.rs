@@ -86,7 +86,7 @@ impl PullRequestAct {
     }
 }
 
-/// End of such an act.
+/// How a person's act ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ActEnd {
     /// It is done.

@@ -1,8 +1,8 @@
 //! What a person does with the thread's open pull request, in their own name at the forge: ready for review, merged,
 //! or brought up to its base.
 //!
-//! Promised: it is bound to the head that the person saw, and done with their own account alone. A redelivery repeats
-//! the call, which finds what an earlier delivery did. The card shows the end.
+//! Promised: it is done with the person's own account alone, and a merge or an update only if the head is still the
+//! one that they saw. A redelivery repeats the call, which finds what an earlier delivery did. The card shows the end.
 
 use super::{Context, Next, publish, watch, words};
 use crate::base::person::Person;
