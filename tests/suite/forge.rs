@@ -183,7 +183,7 @@ async fn published(world: World, platform: Platform) {
 async fn seen_through(world: World, platform: Platform) {
     let forge = TestForge::of(&world.ready);
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
-    let (mut talk, first) =
+    let (talk, first) =
         world.begin_with(platform, &[("repo", &repository.name)], "write: page.txt hello").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     pressed(&talk, &first, &repository).await;
@@ -193,21 +193,30 @@ async fn seen_through(world: World, platform: Platform) {
     })
     .await;
 
-    // A check fails; until nothing more begins the card does not call that settled.
+    // A check fails; until nothing more begins the card does not call that settled, and offers nothing.
     let red = opened(&repository, 0).await;
-    forge.check(&repository.name, text(&red, "/head/sha"), "failure").await;
+    let failed = json!({
+        "repository": repository.name, "sha": red["head"]["sha"], "name": "test",
+        "conclusion": "failure", "log": "write: fixed.txt yes",
+    });
+    forge.control("checks", &failed).await;
     card_says(&world, &talk, |card| card.contains("1 failed") && card.contains("More may begin"))
         .await;
-    card_says(&world, &talk, |card| card.contains("1 failed") && !card.contains("More may begin"))
-        .await;
+    let card = card_offers(&world, &talk, "Fix").await;
+    assert!(card.text.contains("1 failed") && !card.text.contains("More may begin"), "{card:?}");
 
-    let second = talk.say("write: fixed.txt yes").await;
-    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    talk.press(&offered(&talk, &second, "Update pull request").await, "Update pull request").await;
-    let shown = review(&talk, &text(&red, "/head/sha")[..12]).await;
-    talk.press(&shown, "Update pull request").await;
+    // Two presses are one fix: a turn that reads the log, and the push of what it did.
+    talk.press(&card, "Fix").await;
+    talk.press(&card, "Fix").await;
+    said(&talk, "The agent fixes pull request #1 now").await;
+    let branch = text(&red, "/head/ref").to_owned();
     said(&talk, "Pull request #1 is updated").await;
+    assert_eq!(repository.file(&branch, "fixed.txt").trim(), "yes");
+    let messages = talk.messages().await.unwrap();
+    let begun = messages.iter().filter(|one| one.text.contains("The agent fixes pull request #1"));
+    assert_eq!(begun.count(), 1);
     let green = opened(&repository, 0).await;
+    assert_ne!(green["head"]["sha"], red["head"]["sha"]);
     card_says(&world, &talk, |card| card.contains("Checks: none")).await;
     forge.check(&repository.name, text(&green, "/head/sha"), "success").await;
     card_says(&world, &talk, |card| card.contains("Checks: all 1 passed.")).await;

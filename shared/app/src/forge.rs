@@ -8,11 +8,13 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
+use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
+use bobbin_core::records::checks::{Check, CheckKind};
 use bobbin_core::records::publication::{
     ActEnd, Opened, Proposal, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
@@ -20,6 +22,7 @@ use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
+use bobbin_core::text::{one_line, shorten};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
     BranchUpdate, Forge, ForgeError, ForgeErrorKind, Merged, NewPullRequest, PullRequest,
@@ -29,6 +32,8 @@ use bobbin_forge::{
 use crate::linked::{NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
 
+/// Characters (UTF-16 units) of what failed checks say together.
+const SAID_UNITS_MAX: usize = 40 * 1024;
 /// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
 const AUTHORS_MAX: usize = 20;
 
@@ -174,6 +179,39 @@ impl StackForge {
             Ok(WatchedPullRequest { required: required?, writers: writers?, pull })
         };
         looked.await.map_err(|error| self.failed(error))
+    }
+
+    /// What failed checks say, as one bounded text: annotations first, then the ends of logs. Without credentials.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn failures(
+        &self,
+        repository: &ForgeRepository,
+        checks: &[Check],
+    ) -> Result<String, Failure> {
+        let at = target(repository)?;
+        let mut said = String::new();
+        for check in checks {
+            said.push_str(&format!("Check {}\n", one_line(&check.name)));
+            // A status says no more than its name.
+            let CheckKind::Run { id, .. } = check.kind else {
+                continue;
+            };
+            let read = self.pull_requests.check_failure(&at, id).await;
+            let failure = read.map_err(|error| self.failed(error))?;
+            if !failure.summary.is_empty() {
+                said.push_str(&format!("{}\n", failure.summary));
+            }
+            for one in failure.annotations {
+                said.push_str(&format!("{}:{}: {}\n", one.path, one.line, one.message));
+            }
+            for step in failure.steps {
+                said.push_str(&format!("Failed step: {step}\n"));
+            }
+            said.push_str(&format!("{}\n", failure.log));
+        }
+        Ok(redact(&shorten(&said, SAID_UNITS_MAX)))
     }
 
     /// Does something with an open pull request as a person; a merge or an update only if its head is the commit that

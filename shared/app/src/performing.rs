@@ -15,6 +15,7 @@ use bobbin_core::records::account::of_another_account;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::message::Body;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::selection::Selection;
@@ -110,6 +111,16 @@ impl<'a> Performing<'a> {
             Effect::ListOptions { used } => {
                 Event::OptionsListed(self.list_options(target, used).await)
             }
+            Effect::Queue { messages } => {
+                for message in messages {
+                    let sent = self.parts.queues.send(&Body::Message(message.clone())).await;
+                    if let Err(error) = sent {
+                        let seen = error.to_string();
+                        return Event::Failed(Failure::Outage { after_ms: 0, seen });
+                    }
+                }
+                Event::Queued
+            }
             Effect::EndTools => match self.end_tools(target.sandbox, at.generation).await {
                 Ok(()) => Event::ToolsEnded,
                 Err(failure) => Event::Failed(failure),
@@ -169,6 +180,15 @@ impl<'a> Performing<'a> {
             }
             ForgeEffect::FindPullRequest { repository, branch } => {
                 forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)
+            }
+            ForgeEffect::Bring { carried, branch } => {
+                let sandboxes = self.sandboxes().await?;
+                let brought =
+                    sandboxes.bring_named(forge.client(), target, carried, branch).await?;
+                Ok(Event::Brought { branch: branch.clone(), is_there: brought })
+            }
+            ForgeEffect::ReadFailures { repository, checks } => {
+                forge.failures(repository, checks).await.map(Event::FailuresRead)
             }
             ForgeEffect::PollPullRequest { repository, number } => {
                 forge.poll(repository, *number).await.map(Event::PullRequestPolled)

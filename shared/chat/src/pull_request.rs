@@ -43,6 +43,23 @@ pub(crate) enum CardTone {
     Neutral,
 }
 
+/// Label of the button that begins a fix.
+pub(crate) const FIX: &str = "Fix";
+
+/// The step of that button; `None` if this is no name of a fix.
+pub(crate) fn fix(name: &str) -> Option<PublishStep> {
+    let is_name = name.len() == 24 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    is_name.then(|| PublishStep::Fix { name: name.to_owned() })
+}
+
+/// The name of the fix that a card offers.
+pub(crate) fn offered(card: &PullRequestCard) -> Option<&str> {
+    match &card.seen {
+        CardSight::Seen(seen) => seen.fix.as_deref(),
+        _ => None,
+    }
+}
+
 pub(crate) fn title(card: &PullRequestCard) -> String {
     format!("Pull request #{}", card.at.number)
 }
@@ -203,6 +220,7 @@ pub(crate) mod tests {
                     ..ReviewSummary::default()
                 },
                 merge: Mergeability::Conflicts,
+                fix: Some("0123456789abcdef01234567".to_owned()),
             }),
         }
     }

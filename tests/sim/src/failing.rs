@@ -47,7 +47,10 @@ pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
 const fn is_in_sandbox(effect: &ForgeEffect) -> bool {
     matches!(
         effect,
-        ForgeEffect::Carry { .. } | ForgeEffect::ReadOutgoing { .. } | ForgeEffect::Push { .. }
+        ForgeEffect::Carry { .. }
+            | ForgeEffect::ReadOutgoing { .. }
+            | ForgeEffect::Bring { .. }
+            | ForgeEffect::Push { .. }
     )
 }
 

@@ -18,9 +18,10 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
 use bobbin_core::records::changes::Changes;
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::Attachment;
+use bobbin_core::records::message::{Attachment, Message};
 use bobbin_core::records::outside::AgentSeen;
 use bobbin_core::records::publication::{
     ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
@@ -176,6 +177,19 @@ pub trait Services {
     fn pull_request(&mut self, _branch: &str) -> Option<PullRequestSeen> {
         None
     }
+
+    /// The newest commit of a branch is put beside the checkout. False: it cannot be.
+    fn bring(&mut self, _generation: u32, _branch: &str) -> bool {
+        false
+    }
+
+    /// What failed checks say.
+    fn failures(&mut self, _checks: &[Check]) -> String {
+        String::new()
+    }
+
+    /// Messages are put into the thread's group.
+    fn queue(&mut self, _messages: &[Message]) {}
 
     /// A look at the pull request with this number.
     fn poll(&mut self, _number: u64) -> Result<WatchedPullRequest, Failure> {
@@ -354,6 +368,10 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
         Effect::Forge(effect) => of_forge(on, generation, effect),
         Effect::Recall { turns } => Event::Recalled(on.recalled(turns)),
         Effect::FindName { name } => Event::NameFound(on.named(name)),
+        Effect::Queue { messages } => {
+            on.queue(messages);
+            Event::Queued
+        }
         Effect::EndTools => {
             on.end_tools(generation);
             Event::ToolsEnded
@@ -404,6 +422,13 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
         ForgeEffect::FindPullRequest { branch, .. } => {
             Event::PullRequestSeen(on.pull_request(branch))
         }
+        ForgeEffect::Bring { branch, .. } => match on.stands(generation) {
+            SandboxState::Running => {
+                Event::Brought { branch: branch.clone(), is_there: on.bring(generation, branch) }
+            }
+            _ => Event::Failed(Failure::SandboxDown { seen: "it does not run".to_owned() }),
+        },
+        ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
         ForgeEffect::PollPullRequest { number, .. } => {
             on.poll(*number).map_or_else(Event::Failed, Event::PullRequestPolled)
         }

@@ -35,6 +35,8 @@ impl Transition {
             Work::Connect { .. } => "connect",
             Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
+            Work::Publish { step: PublishStep::Fix { .. }, .. } => "fix",
+            Work::Publish { step: PublishStep::Fixed { .. }, .. } => "fixed",
             Work::Publish { step: PublishStep::Act { .. }, .. } => "act",
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
@@ -95,6 +97,9 @@ pub fn kind(event: &Event) -> &'static str {
             PushEnd::Refused { .. } => "not pushed: refused",
         },
         Event::PullRequestSeen(_) => "pull request seen",
+        Event::Brought { .. } => "brought",
+        Event::FailuresRead(_) => "failures read",
+        Event::Queued => "queued",
         Event::PullRequestPolled(_) => "pull request polled",
         Event::PullRequestActed(_) => "acted",
         Event::PresserSeen(_) => "presser seen",

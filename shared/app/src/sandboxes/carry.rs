@@ -221,6 +221,34 @@ impl Sandboxes {
         Ok(pieces.counts())
     }
 
+    /// Puts the newest commit of a branch beside the checkout. False: there is none, or the sandbox cannot take it.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn bring_named(
+        &self,
+        forge: &dyn Forge,
+        target: WorkTarget<'_>,
+        carried: &Carried,
+        branch: &str,
+    ) -> Result<bool, Failure> {
+        let (Some(place), Ok(name)) = (at(&carried.repository), RefName::branch(branch)) else {
+            return Ok(false);
+        };
+        let found = forge.refs(&place, &[name.as_str().to_owned()]).await;
+        let refs = match found {
+            Ok(refs) => refs,
+            Err(error) => match error.kind {
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => return Err(error.failure),
+                _ => return Ok(false),
+            },
+        };
+        match refs.refs.get(name.as_str()).map(|found| found.commit()) {
+            Some(commit) => self.bring_branch(forge, target, carried, (&name, commit)).await,
+            None => Ok(false),
+        }
+    }
+
     /// Puts a branch that somebody else has moved beside the checkout. False: the sandbox cannot take it.
     ///
     /// # Errors

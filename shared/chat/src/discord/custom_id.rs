@@ -31,6 +31,11 @@ pub enum CustomId {
         /// The commit that it shows.
         commit: String,
     },
+    /// Begin a fix of the thread's pull request.
+    Fix {
+        /// The fix's name.
+        name: String,
+    },
     /// Do something with the open pull request.
     Act {
         /// What.
@@ -108,6 +113,7 @@ impl CustomId {
             Self::Diff { turn } => format!("v1:diff:{turn}"),
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
+            Self::Fix { name } => format!("v1:fix:{name}"),
             Self::Act { act, head } => format!("v1:act:{}:{head}", act.word()),
             Self::EditText => "v1:edit".to_owned(),
             Self::Text => "v1:text".to_owned(),
@@ -149,6 +155,7 @@ impl CustomId {
             ["v1", "push", commit] if plain(commit) => {
                 Some(Self::Push { commit: commit.to_owned() })
             }
+            ["v1", "fix", name] if plain(name) => Some(Self::Fix { name: name.to_owned() }),
             ["v1", "act", act, head] if plain(head) => {
                 Some(Self::Act { act: PullRequestAct::named(act)?, head: (*head).to_owned() })
             }
@@ -251,6 +258,7 @@ mod tests {
             CustomId::Now { turn: "1182000000000000001".into() },
             CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
             CustomId::Publish,
+            CustomId::Fix { name: "0123456789abcdef01234567".to_owned() },
             CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
             CustomId::Act {
                 act: PullRequestAct::UpdateBranch,

@@ -13,6 +13,8 @@ pub const STOP_ALL_ACTION: &str = "v1:stopall";
 pub const DIFF_ACTION: &str = "v1:diff";
 /// Action id of the button that shows what a pull request would publish; its value is the turn's id.
 pub const PUBLISH_ACTION: &str = "v1:publish:show";
+/// Action id of the button that begins a fix of a pull request; its value is the fix's name.
+pub const FIX_ACTION: &str = "v1:publish:fix";
 /// Action id of the button that publishes what its message shows; its value is the commit.
 pub const PUSH_ACTION: &str = "v1:publish:push";
 /// Begins the action of what is done with an open pull request; its word follows, and the value is the head.

@@ -9,8 +9,8 @@ use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{
     ACT_ACTION, AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION,
-    NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION, STOP_ALL_ACTION,
-    SUBJECT_INPUT,
+    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION,
+    STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -92,6 +92,9 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     }
     if action.action_id == PUBLISH_ACTION {
         return Some(Want::Publish { step: review::asked(None, None) });
+    }
+    if action.action_id == FIX_ACTION {
+        return Some(Want::Publish { step: pull_request::fix(value)? });
     }
     if action.action_id == PUSH_ACTION {
         return Some(Want::Publish { step: review::push(value)? });

@@ -10,9 +10,10 @@ use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
 use crate::records::carried::{Carried, ForgeRepository};
+use crate::records::checks::Check;
 use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
-use crate::records::message::Attachment;
+use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
 use crate::records::session::StrayRun;
@@ -52,6 +53,11 @@ pub enum Effect {
     FindAgent {
         /// The agent's sandbox.
         of: SandboxKey,
+    },
+    /// Put these messages into the thread's group, in this order; each has its own deduplication id. Answers `Queued`.
+    Queue {
+        /// The messages.
+        messages: Vec<Message>,
     },
     /// Wake the sandbox with a sweep at this time; replaces its present wake-up. Always answers `Woken`: the sweeper is
     /// the safety net.
@@ -191,6 +197,20 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// Short name of the branch.
         branch: String,
+    },
+    /// Put the newest commit of a branch beside the checkout. Answers `Brought`.
+    Bring {
+        /// The repository, with the commit that was brought.
+        carried: Carried,
+        /// Short name of the branch.
+        branch: String,
+    },
+    /// Read what failed checks say: annotations, and the logs of failed jobs. Answers `FailuresRead`.
+    ReadFailures {
+        /// The repository.
+        repository: ForgeRepository,
+        /// The checks.
+        checks: Vec<Check>,
     },
     /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
     PollPullRequest {
@@ -499,6 +519,7 @@ impl Effect {
             Self::FindName { .. }
             | Self::EndTools
             | Self::FindAgent { .. }
+            | Self::Queue { .. }
             | Self::Chat(_)
             | Self::Wake { .. } => false,
         }
@@ -518,6 +539,7 @@ impl Effect {
             Self::FindName { .. } => "find_name",
             Self::EndTools => "end_tools",
             Self::FindAgent { .. } => "find_agent",
+            Self::Queue { .. } => "queue",
             Self::Recall { .. } => "recall",
             Self::ListOptions { .. } => "survey",
             Self::Wake { .. } => "wake",
@@ -553,6 +575,8 @@ impl ForgeEffect {
             Self::AskPresser { .. } => "ask_presser",
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",
+            Self::Bring { .. } => "bring_branch",
+            Self::ReadFailures { .. } => "read_failures",
             Self::PollPullRequest { .. } => "poll_pull_request",
             Self::ActOnPullRequest { .. } => "act_on_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",

@@ -107,6 +107,17 @@ pub enum Event {
     Pushed(PushEnd),
     /// The branch's newest pull request; `None` if it has none.
     PullRequestSeen(Option<PullRequestSeen>),
+    /// The branch is beside the checkout.
+    Brought {
+        /// Its short name.
+        branch: String,
+        /// The sandbox could take it.
+        is_there: bool,
+    },
+    /// What failed checks say, bounded.
+    FailuresRead(String),
+    /// The messages are queued.
+    Queued,
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),
     /// How a person's act on the pull request ended.

@@ -352,6 +352,16 @@ pub enum PublishStep {
         /// The commit that was shown.
         commit: String,
     },
+    /// Begin the fix of this name, which the card offered.
+    Fix {
+        /// Its name.
+        name: String,
+    },
+    /// The turn of that fix is before this message: push what it did.
+    Fixed {
+        /// The fix's name.
+        name: String,
+    },
     /// Do this with the open pull request, in the person's own name.
     Act {
         /// What.
@@ -678,6 +688,9 @@ impl Want {
             Self::Connect { .. } => Some("Connect"),
             Self::Publish { step: PublishStep::Show { .. } } => Some("Preparing the pull request"),
             Self::Publish { step: PublishStep::Push { .. } } => Some("Opening the pull request"),
+            Self::Publish { step: PublishStep::Fix { .. } | PublishStep::Fixed { .. } } => {
+                Some("Fixing the pull request")
+            }
             Self::Publish { step: PublishStep::Act { act, .. } } => Some(act.label()),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,

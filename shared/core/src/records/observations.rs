@@ -7,11 +7,13 @@ use crate::records::ask::Settlement;
 use crate::records::card::CardState;
 use crate::records::carried::{FoundRepository, LeftOut};
 use crate::records::changes::Changes;
+use crate::records::checks::Check;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
 use crate::records::publication::{Outgoing, Presser, PullRequestSeen, PullRequestState};
+use crate::records::pull_request::WatchedPullRequest;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::records::watch::PullRequestCard;
@@ -128,6 +130,16 @@ pub struct ForgeObserved {
     pub is_acted: bool,
     /// The watched pull request was polled in this delivery, or could not be.
     pub is_polled: bool,
+    /// What that poll saw.
+    pub watched: Option<WatchedPullRequest>,
+    /// What a fix could be for, by that poll.
+    pub to_fix: Option<ToFix>,
+    /// Branches that were put beside the checkout, or could not be.
+    pub brought: BTreeMap<String, bool>,
+    /// What failed checks say.
+    pub failures: Option<String>,
+    /// The fix's messages are queued.
+    pub is_queued: bool,
     /// The card by that poll.
     pub card: Option<PullRequestCard>,
     /// When the next poll is due once the card is shown.
@@ -142,6 +154,15 @@ pub struct ForgeObserved {
     pub is_end_tried: bool,
     /// The thread was told that, or is not told any more.
     pub is_end_told: bool,
+}
+
+/// What a fix could be for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ToFix {
+    /// Names of all that no fix was begun for.
+    pub items: Vec<String>,
+    /// The failed checks, if checks have settled red.
+    pub failed: Vec<Check>,
 }
 
 /// Posts of this delivery, made or failed.

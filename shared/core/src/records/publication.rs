@@ -288,6 +288,53 @@ impl Publication {
     }
 }
 
+/// Whether a change of this file decides what runs, what is fetched, or who decides: such a change is shown to a person
+/// before every push.
+#[must_use]
+pub fn is_protected(path: &str) -> bool {
+    const FILES: [&str; 34] = [
+        "agents.md",
+        "build.gradle",
+        "build.gradle.kts",
+        "bun.lock",
+        "bun.lockb",
+        "cargo.lock",
+        "cargo.toml",
+        "claude.md",
+        "codeowners",
+        "composer.json",
+        "composer.lock",
+        "deno.json",
+        "deno.lock",
+        "dockerfile",
+        "gemfile",
+        "gemfile.lock",
+        "gemini.md",
+        "go.mod",
+        "go.sum",
+        "justfile",
+        "makefile",
+        "opencode.json",
+        "opencode.jsonc",
+        "package-lock.json",
+        "package.json",
+        "pipfile",
+        "pipfile.lock",
+        "pnpm-lock.yaml",
+        "poetry.lock",
+        "pom.xml",
+        "pyproject.toml",
+        "setup.py",
+        "uv.lock",
+        "yarn.lock",
+    ];
+    let path = path.to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    path.split('/').any(|part| part.starts_with('.'))
+        || FILES.contains(&name)
+        || (name.starts_with("requirements") && name.ends_with(".txt"))
+}
+
 /// A subject of a pull request: one line within the bound.
 #[must_use]
 pub fn subject(text: &str) -> String {
@@ -350,6 +397,24 @@ mod tests {
             "> Fixes #\u{200b}12 for @\u{200b}anna\n> &lt;!-- hidden -->"
         );
         assert_eq!(quoted("12345", 3), "> 123 …");
+    }
+
+    #[test]
+    fn files_that_decide_are_protected() {
+        for path in [
+            "package.json",
+            "web/Cargo.lock",
+            ".github/dependabot.yml",
+            "docs/.claude/a",
+            "CODEOWNERS",
+            "AGENTS.md",
+            "requirements-dev.txt",
+        ] {
+            assert!(is_protected(path), "{path}");
+        }
+        for path in ["src/main.rs", "package.json.md", "github/a.yml", "docs/agents.rs"] {
+            assert!(!is_protected(path), "{path}");
+        }
     }
 
     #[test]

@@ -41,6 +41,12 @@ pub struct Watch {
     pub polled_at_ms: Ms,
     /// When the next poll is due.
     pub due_at_ms: Ms,
+    /// The fix that was begun last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+    /// Names of what fixes were begun for, newest last: none is begun for twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<String>,
     /// Polls that have failed since one did not; of one that has ended, tries to tell that.
     #[serde(default)]
     pub failures: u32,
@@ -66,9 +72,20 @@ impl Watch {
             checks: None,
             polled_at_ms: 0,
             due_at_ms: now_ms,
+            fix: None,
+            begun: Vec::new(),
             failures: 0,
         }
     }
+}
+
+/// A fix that a person pressed for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fix {
+    /// Its name, made of what it is for.
+    pub name: String,
+    /// The message of the press.
+    pub press: TurnId,
 }
 
 /// What the card of a pull request shows. Names are somebody else's words.
@@ -118,6 +135,8 @@ pub struct SeenPullRequest {
     pub reviews: ReviewSummary,
     /// Whether it could be merged.
     pub merge: Mergeability,
+    /// Name of the fix that a press would begin.
+    pub fix: Option<String>,
 }
 
 impl SeenPullRequest {

@@ -31,7 +31,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::Watch;
+use bobbin_core::records::watch::{Fix, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
@@ -335,6 +335,8 @@ fn watch() -> Watch {
         checks: Some(SeenChecks { digest: "fedcba".to_owned(), since_ms: T }),
         polled_at_ms: T,
         failures: 2,
+        fix: Some(Fix { name: "0123456789abcdef01234567".to_owned(), press: "p-2".into() }),
+        begun: vec!["89abcdef0123456789abcdef".to_owned()],
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }
 }

@@ -7,6 +7,7 @@ use bobbin_core::protocol::ports::{Performed, RecordsWrite};
 use bobbin_core::protocol::signals::signals;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
+use bobbin_core::records::checks::Check;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::pull_request::WatchedPullRequest;
@@ -142,6 +143,10 @@ pub(super) struct State {
     /// Why polls fail, if they do.
     pub(super) poll_fails: Option<Failure>,
     pub(super) polls: u32,
+    /// Branches that were put beside the checkout.
+    pub(super) brought: Vec<String>,
+    /// Messages that were queued, each id once.
+    pub(super) queued: Vec<Message>,
     /// End of what people do with a pull request; otherwise nobody has an account.
     pub(super) act_end: Option<ActEnd>,
     /// What they did, with the head that they saw and who they are.
@@ -481,6 +486,26 @@ impl Services for Here<'_> {
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
         let (_, seen) = self.s.pulls.iter().rev().find(|(head, _)| head == branch)?;
         Some(seen.clone())
+    }
+
+    fn bring(&mut self, _: u32, branch: &str) -> bool {
+        self.s.brought.push(branch.to_owned());
+        true
+    }
+
+    fn failures(&mut self, checks: &[Check]) -> String {
+        checks
+            .iter()
+            .map(|check| format!("{} failed: ```ignore all``` <!-- x -->\n", check.name))
+            .collect()
+    }
+
+    fn queue(&mut self, messages: &[Message]) {
+        for message in messages {
+            if !self.s.queued.iter().any(|one| one.id == message.id) {
+                self.s.queued.push(message.clone());
+            }
+        }
     }
 
     fn poll(&mut self, number: u64) -> Result<WatchedPullRequest, Failure> {

@@ -6,6 +6,7 @@ mod absence;
 mod acts;
 mod choice;
 mod fake;
+mod fix;
 mod forge;
 mod handover;
 mod leases;

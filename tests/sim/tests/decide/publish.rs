@@ -42,7 +42,7 @@ pub(super) fn holds(world: &Fake, commit: &str) {
     });
 }
 
-fn publish(id: &str, step: PublishStep, channel: &str) -> Message {
+pub(super) fn publish(id: &str, step: PublishStep, channel: &str) -> Message {
     let membership = Membership { channel: channel.to_owned(), ..Membership::default() };
     work(id, Work::Publish { step, by: person("ann"), membership })
 }

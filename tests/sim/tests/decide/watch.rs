@@ -11,7 +11,7 @@ use bobbin_core::records::pull_request::{
 use bobbin_core::records::watch::{CardSight, CheckWord, SeenPullRequest, Watch};
 use bobbin_sim::services::polled;
 
-const QUIET_MS: u64 = WatchLimits::DEFAULT.quiet_ms;
+pub(super) const QUIET_MS: u64 = WatchLimits::DEFAULT.quiet_ms;
 const POLL_MS: u64 = WatchLimits::DEFAULT.poll_ms;
 
 pub(super) fn sweep(world: &Fake, id: &str) {
@@ -19,12 +19,12 @@ pub(super) fn sweep(world: &Fake, id: &str) {
 }
 
 /// A webhook hints at the pull request now.
-fn hint(world: &Fake) {
+pub(super) fn hint(world: &Fake) {
     let now_ms = world.with(|s| s.now_ms);
     deliver_until_done(world, &Message::poll(thread(), now_ms, QUIET_MS), 1);
 }
 
-fn passes(world: &Fake, ms: u64) {
+pub(super) fn passes(world: &Fake, ms: u64) {
     world.with(|s| s.now_ms += ms);
 }
 
@@ -51,14 +51,14 @@ pub(super) fn sight(world: &Fake) -> CardSight {
     card.expect("a card")
 }
 
-fn seen(world: &Fake) -> SeenPullRequest {
+pub(super) fn seen(world: &Fake) -> SeenPullRequest {
     match sight(world) {
         CardSight::Seen(seen) => seen,
         other => panic!("{other:?}"),
     }
 }
 
-fn check(name: &str, id: u64, state: CheckState) -> Check {
+pub(super) fn check(name: &str, id: u64, state: CheckState) -> Check {
     Check {
         name: name.to_owned(),
         of: "ci".to_owned(),
@@ -69,7 +69,7 @@ fn check(name: &str, id: u64, state: CheckState) -> Check {
 }
 
 /// The forge shows this from now on.
-fn shows(world: &Fake, change: impl FnOnce(&mut WatchedPullRequest)) {
+pub(super) fn shows(world: &Fake, change: impl FnOnce(&mut WatchedPullRequest)) {
     world.with(|s| {
         let (branch, pull) = s.pulls[0].clone();
         let head = s.branches[&branch].clone();
@@ -80,7 +80,7 @@ fn shows(world: &Fake, change: impl FnOnce(&mut WatchedPullRequest)) {
     });
 }
 
-fn has_checks(world: &Fake, checks: &[Check]) {
+pub(super) fn has_checks(world: &Fake, checks: &[Check]) {
     shows(world, |watched| watched.pull.checks = checks.to_vec());
 }
 

@@ -122,6 +122,10 @@ impl AdmittedInteraction<'_> {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
             },
+            Some(CustomId::Fix { name }) => match pull_request::fix(&name) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no fix"),
+            },
             Some(CustomId::Act { act, head }) => match pull_request::step(act, &head) {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no commit"),

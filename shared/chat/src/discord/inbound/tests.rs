@@ -416,7 +416,12 @@ fn pull_request_is_asked_for_privately() {
     let merge = PublishStep::Act { act: PullRequestAct::Merge, head: commit.to_owned() };
     let merged = send(&clicked(&format!("v1:act:merge:{commit}"), json!([])));
     assert_eq!(want_of(&merged), Want::Publish { step: merge });
-    for odd in ["v1:act:merge:main".to_owned(), format!("v1:act:close:{commit}")] {
+    let name = "0123456789abcdef01234567".to_owned();
+    let fixed = send(&clicked(&format!("v1:fix:{name}"), json!([])));
+    assert_eq!(want_of(&fixed), Want::Publish { step: PublishStep::Fix { name } });
+    for odd in
+        ["v1:fix:main".to_owned(), "v1:act:merge:main".to_owned(), format!("v1:act:close:{commit}")]
+    {
         assert!(refusal(&send(&clicked(&odd, json!([])))).contains("/help"), "{odd}");
     }
 }

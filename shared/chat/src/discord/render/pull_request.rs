@@ -3,10 +3,14 @@
 use bobbin_core::records::watch::PullRequestCard;
 use serde_json::Value;
 
-use crate::discord::components::{BLURPLE, GREEN, RED, SECONDARY, button, container, row, text};
+use crate::discord::components::{
+    BLURPLE, GREEN, PRIMARY, RED, SECONDARY, button, container, row, text,
+};
 use crate::discord::content::{inline, span};
 use crate::discord::custom_id::CustomId;
-use crate::pull_request::{CardTone, NAME_UNITS_MAX, WHY_UNITS_MAX, acts, lines, title, tone};
+use crate::pull_request::{
+    CardTone, FIX, NAME_UNITS_MAX, WHY_UNITS_MAX, acts, lines, offered, title, tone,
+};
 
 pub(super) fn pull_request(card: &PullRequestCard) -> Value {
     let color = match tone(card) {
@@ -24,12 +28,12 @@ pub(super) fn pull_request(card: &PullRequestCard) -> Value {
     let code = |name: &str| span(name, NAME_UNITS_MAX);
     let words = |said: &str| inline(said, WHY_UNITS_MAX);
     let mut parts = vec![text(&head), text(&lines(card, code, words).join("\n"))];
-    let buttons: Vec<Value> = acts(card)
-        .into_iter()
-        .map(|(act, head)| {
-            button(SECONDARY, act.label(), &CustomId::Act { act, head: head.to_owned() })
-        })
-        .collect();
+    let fix =
+        offered(card).map(|name| button(PRIMARY, FIX, &CustomId::Fix { name: name.to_owned() }));
+    let acts = acts(card).into_iter().map(|(act, head)| {
+        button(SECONDARY, act.label(), &CustomId::Act { act, head: head.to_owned() })
+    });
+    let buttons: Vec<Value> = fix.into_iter().chain(acts).collect();
     if !buttons.is_empty() {
         parts.push(row(&buttons));
     }

@@ -254,7 +254,7 @@ fn offered_work_adds_pull_request_button() {
 fn pull_request_card_has_its_buttons() {
     let card = crate::discord::render::post(&Post::PullRequest(a_pull_request("lint"))).body;
     assert_postable(&card);
-    assert_eq!(labels(&card), ["Ready for review"]);
+    assert_eq!(labels(&card), ["Fix", "Ready for review"]);
     let named = r#""custom_id":"v1:act:ready:0123456789abcdef0123456789abcdef01234567""#;
     assert!(card.to_string().contains(named), "{card}");
 }

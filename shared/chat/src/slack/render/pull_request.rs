@@ -4,8 +4,8 @@ use bobbin_core::records::watch::PullRequestCard;
 
 use serde_json::{Value, json};
 
-use crate::pull_request::{NAME_UNITS_MAX, WHY_UNITS_MAX, acts, lines, title};
-use crate::slack::actions::ACT_ACTION;
+use crate::pull_request::{FIX, NAME_UNITS_MAX, WHY_UNITS_MAX, acts, lines, offered, title};
+use crate::slack::actions::{ACT_ACTION, FIX_ACTION};
 use crate::slack::blocks::{RenderedBlocks, label, section};
 use crate::slack::escape::{line, mrkdwn, quoted};
 use crate::slack::limits::{BUTTON_UNITS_MAX, FALLBACK_UNITS_MAX};
@@ -24,15 +24,19 @@ pub(super) fn pull_request(card: &PullRequestCard) -> RenderedBlocks {
     let plain = |name: &str| line(name, NAME_UNITS_MAX);
     let text = format!("{}: {}", title(card), lines(card, plain, words).join(" "));
     let mut blocks = vec![section(&head), section(&said)];
-    let buttons: Vec<Value> = acts(card)
-        .into_iter()
-        .map(|(act, head)| {
-            json!({
-                "type": "button", "action_id": format!("{ACT_ACTION}{}", act.word()), "value": head,
-                "text": label(act.label(), BUTTON_UNITS_MAX),
-            })
+    let fix = offered(card).map(|name| {
+        json!({
+            "type": "button", "action_id": FIX_ACTION, "value": name, "style": "primary",
+            "text": label(FIX, BUTTON_UNITS_MAX),
         })
-        .collect();
+    });
+    let acts = acts(card).into_iter().map(|(act, head)| {
+        json!({
+            "type": "button", "action_id": format!("{ACT_ACTION}{}", act.word()), "value": head,
+            "text": label(act.label(), BUTTON_UNITS_MAX),
+        })
+    });
+    let buttons: Vec<Value> = fix.into_iter().chain(acts).collect();
     if !buttons.is_empty() {
         blocks.push(json!({"type": "actions", "block_id": "v1:acts", "elements": buttons}));
     }

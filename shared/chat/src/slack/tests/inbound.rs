@@ -349,7 +349,11 @@ fn pull_request_buttons_ask_for_its_steps() {
     let ready = PublishStep::Act { act: PullRequestAct::MarkReady, head: commit.to_owned() };
     let readied = pressed("v1:act:ready", commit, json!({}));
     assert_eq!(control(&readied).want, Want::Publish { step: ready });
+    let name = "0123456789abcdef01234567";
+    let fix = Want::Publish { step: PublishStep::Fix { name: name.to_owned() } };
+    assert_eq!(control(&pressed("v1:publish:fix", name, json!({}))).want, fix);
     for (action, value) in [
+        ("v1:publish:fix", "main"),
         ("v1:publish:push", "main"),
         ("v1:publish:edit", commit),
         ("v1:act:ready", "main"),

@@ -687,8 +687,8 @@ fn review_shows_all_that_is_published() {
 fn pull_request_card_has_its_buttons() {
     let shown = render::post(&Post::PullRequest(a_card("lint")));
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
-    assert_eq!(button_labels(&shown), ["Ready for review"]);
-    let button = &elements(&shown)[0];
+    assert_eq!(button_labels(&shown), ["Fix", "Ready for review"]);
+    let button = &elements(&shown)[1];
     assert_eq!(button["action_id"], "v1:act:ready");
     assert_eq!(button["value"], "0123456789abcdef0123456789abcdef01234567");
 }

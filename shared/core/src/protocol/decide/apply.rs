@@ -58,6 +58,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
         Event::PresserSeen(seen) => session.observed.forge.presser = Some(seen),
         Event::Opened(ended) => publish::opened(session, of, ended, context),
+        Event::Brought { branch, is_there } => {
+            outage::provider_answered(session);
+            session.observed.forge.brought.insert(branch, is_there);
+        }
+        Event::FailuresRead(said) => session.observed.forge.failures = Some(said),
+        Event::Queued => session.observed.forge.is_queued = true,
         Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
         Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {

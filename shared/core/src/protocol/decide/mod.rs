@@ -16,6 +16,7 @@ mod dead_letter;
 mod down;
 mod failed;
 mod finish;
+mod fix;
 mod forge;
 mod lease;
 mod notice;

@@ -6,7 +6,7 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, acts, finish, forge, notice, record, watch, words};
+use super::{Context, Next, acts, finish, fix, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -118,11 +118,46 @@ pub(super) fn next(
         },
         PublishStep::Show { subject, body } => match prepared(session, membership, context) {
             Ok((carried, way)) => {
-                show(session, (subject.as_deref(), body.as_deref()), carried, way, context)
+                let texts = (subject.as_deref(), body.as_deref());
+                show(session, texts, None, carried, way, context)
             }
             Err(next) => *next,
         },
+        // A turn of which nothing could be pushed is not begun.
+        PublishStep::Fix { name } => match prepared(session, membership, context) {
+            Ok((carried, way)) => unlinked(session, by, &carried, way, context)
+                .unwrap_or_else(|| fix::press(session, name, (by, membership), carried, context)),
+            Err(next) => *next,
+        },
+        PublishStep::Fixed { name } => fixed(session, name, (by, membership), context),
     }
+}
+
+/// Pushes what the turn of a fix did; asks first if anything else was done since.
+fn fixed(
+    session: &mut Session,
+    name: &str,
+    (by, membership): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    let turn = fix::turn(name);
+    let outcome = session.ended.iter().find(|ended| ended.id == turn);
+    // The turn's own card says how it ended otherwise.
+    if outcome.is_none_or(|ended| ended.outcome != Outcome::Answered) {
+        return end(session, context);
+    }
+    let (carried, way) = match prepared(session, membership, context) {
+        Ok(prepared) => prepared,
+        Err(next) => return *next,
+    };
+    let id = &context.delivery.message.id;
+    let pressed = session.publication.as_ref().and_then(|one| one.pressed.as_ref());
+    if let Some(pressed) = pressed.filter(|pressed| pressed.id == *id) {
+        let commit = pressed.proposal.commit.clone();
+        return push(session, &commit, by, carried, way, context);
+    }
+    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn);
+    show(session, (None, None), is_last.then_some(by), carried, way, context)
 }
 
 /// The work that may leave, of a sandbox in which nothing runs.
@@ -194,6 +229,7 @@ fn is_act(context: &Context<'_>) -> bool {
 fn show(
     session: &mut Session,
     texts: (Option<&str>, Option<&str>),
+    fixed_by: Option<&Person>,
     carried: Carried,
     way: Way,
     context: &Context<'_>,
@@ -263,6 +299,14 @@ fn show(
         Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
     });
     publication.shown = Some(proposal.clone());
+    let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
+    if let Some(by) = fixed_by
+        && is_plain
+        && publication.pull_request.is_some()
+    {
+        let commit = proposal.commit;
+        return push(session, &commit, by, carried, way, context);
+    }
     let branch = publication.branch.clone();
     let review = Review {
         proposal,
@@ -337,30 +381,13 @@ fn push(
     let id = context.delivery.message.id.clone();
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
-        return show(session, (None, None), carried, way, context);
+        return show(session, (None, None), None, carried, way, context);
     }
     let has_pushed = session.publication.as_ref().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
     });
-    if way.by == PullRequestsBy::Linked && !has_pushed {
-        let repository = &carried.repository;
-        match &session.observed.forge.presser {
-            None => {
-                return Next::Do(Effect::Forge(ForgeEffect::AskPresser {
-                    repository: repository.clone(),
-                    person: by.id.clone(),
-                }));
-            }
-            Some(Presser::MayPush) => {}
-            Some(Presser::NotLinked) => {
-                let word = words::not_linked(&session.thread);
-                return told(session, &word, context);
-            }
-            Some(Presser::MayNotPush { login }) => {
-                let word = words::may_not_push(login, &repository.name);
-                return told(session, &word, context);
-            }
-        }
+    if !has_pushed && let Some(next) = unlinked(session, by, &carried, way, context) {
+        return next;
     }
     let Some(publication) = &mut session.publication else {
         return told(session, words::NOT_SHOWN, context);
@@ -407,6 +434,32 @@ fn push(
             follows,
         })),
     }
+}
+
+/// What stands between this person and a push where people publish in their own name; `None`: nothing does.
+fn unlinked(
+    session: &mut Session,
+    by: &Person,
+    carried: &Carried,
+    way: Way,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if way.by != PullRequestsBy::Linked {
+        return None;
+    }
+    let repository = &carried.repository;
+    let word = match &session.observed.forge.presser {
+        None => {
+            return Some(Next::Do(Effect::Forge(ForgeEffect::AskPresser {
+                repository: repository.clone(),
+                person: by.id.clone(),
+            })));
+        }
+        Some(Presser::MayPush) => return None,
+        Some(Presser::NotLinked) => words::not_linked(&session.thread),
+        Some(Presser::MayNotPush { login }) => words::may_not_push(login, &repository.name),
+    };
+    Some(told(session, &word, context))
 }
 
 /// End of a push.
@@ -479,7 +532,7 @@ pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context:
 }
 
 /// A publication never makes a sandbox: the work would not be in it.
-fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
+pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     match session.sandbox.phase {
         Phase::Creating | Phase::Destroying | Phase::Destroyed | Phase::Error => {
             BroughtUp::No("the sandbox with the work no longer exists.".to_owned())

@@ -5,7 +5,7 @@
 //! A poll edits the card once at the most, and not at all while the card shows what was seen. Nobody who may not write
 //! to the repository is counted or quoted.
 
-use super::{Context, Next, record, words};
+use super::{Context, Next, fix, record, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostKind, PostRef, digest};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -13,7 +13,7 @@ use crate::records::card::Post;
 use crate::records::carried::ForgeRepository;
 use crate::records::checks::{Check, CheckState, ChecksVerdict, judge, newest};
 use crate::records::message::Work;
-use crate::records::observations::WatchWrite;
+use crate::records::observations::{ToFix, WatchWrite};
 use crate::records::publication::{Publication, PullRequestRef, PullRequestState};
 use crate::records::pull_request::{
     Author, Mergeability, PolledPullRequest, ReviewDecision, ReviewState, WatchedPullRequest,
@@ -180,6 +180,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let limits = &context.delivery.limits.watch;
     session.observed.forge.is_polled = true;
     let ours = session.publication.as_ref().map(ours).unwrap_or_default();
+    session.observed.forge.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
         return;
     };
@@ -192,7 +193,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let quiet = (context.now_ms, limits.quiet_ms);
     let (verdict, checks) = judge(&pull.checks, &required, before.as_ref(), quiet);
     let is_cut = pull.checks_total > pull.checks.len();
-    let summary = checks_of(&newest(&pull.checks), verdict, is_cut);
+    let summary = checks_of(&newest(&pull.checks), &verdict, is_cut);
     let has_all_ended = summary.running == 0 && summary.missing.total == 0;
     let is_about_to_settle = summary.verdict == CheckWord::Unsettled && has_all_ended && !is_cut;
     let is_soon = is_about_to_settle || pull.merge == Mergeability::Unknown;
@@ -201,6 +202,13 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
         settles_at_ms.max(context.now_ms + 1).min(context.now_ms + limits.quiet_ms)
     } else {
         context.now_ms + limits.poll_ms
+    };
+    let to_fix = ToFix {
+        items: fix::items(watch, &pull, (&verdict, is_cut), &writers),
+        failed: match verdict {
+            ChecksVerdict::Red { failed } if !is_cut => failed,
+            _ => Vec::new(),
+        },
     };
     watch.head = Some(pull.head.clone());
     watch.checks = Some(checks);
@@ -218,6 +226,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
             checks: summary,
             reviews: reviews_of(&pull, &writers),
             merge: pull.merge,
+            fix: fix::name(&to_fix.items),
         }),
     };
     // What is not shown yet is seen again soon, if this delivery dies.
@@ -225,6 +234,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
         watch.due_at_ms = next_at_ms;
     }
     session.observed.forge.next_at_ms = Some(next_at_ms);
+    session.observed.forge.to_fix = Some(to_fix);
     session.observed.forge.card = Some(card);
     record::arm_thread(session, context);
 }
@@ -246,18 +256,18 @@ pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Co
 }
 
 /// Commits that Bobbin has put on the branch, or may have.
-fn ours(publication: &Publication) -> Vec<String> {
+pub(super) fn ours(publication: &Publication) -> Vec<String> {
     let pushed = publication.pushed.iter().filter(|at| publication.theirs.as_ref() != Some(at));
     pushed.chain(&publication.unheard).cloned().collect()
 }
 
-fn checks_of(checks: &[Check], verdict: ChecksVerdict, is_cut: bool) -> CheckSummary {
+fn checks_of(checks: &[Check], verdict: &ChecksVerdict, is_cut: bool) -> CheckSummary {
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
     let named = |state: CheckState| {
         let of = checks.iter().filter(|check| check.state == state);
         of.map(|check| check.name.clone()).collect::<ShownNames>()
     };
-    let missing = match &verdict {
+    let missing = match verdict {
         ChecksVerdict::Unsettled { missing, .. } => missing.iter().cloned().collect(),
         _ => ShownNames::default(),
     };
@@ -282,7 +292,7 @@ fn checks_of(checks: &[Check], verdict: ChecksVerdict, is_cut: bool) -> CheckSum
 }
 
 /// Whether what somebody wrote counts: people who may write to the repository. Programs do not.
-fn counts(by: &Author, writers: &[String]) -> bool {
+pub(super) fn counts(by: &Author, writers: &[String]) -> bool {
     !by.is_bot && !by.login.is_empty() && writers.contains(&by.login)
 }
 

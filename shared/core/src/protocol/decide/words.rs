@@ -305,6 +305,31 @@ pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
     format!("Pull request #{} {what}: {}", seen.at.number, seen.at.page)
 }
 
+/// A press on Fix while the pull request could not be polled.
+pub const NOT_LOOKED_AT: &str = "The pull request could not be looked at just now, so nothing was begun. Press again in a minute.";
+/// A press on Fix that comes too late.
+pub const NOTHING_TO_FIX: &str = "The pull request has changed since this was offered, so nothing was begun. Its card shows how it is now.";
+/// A second press on Fix.
+pub const FIX_WAS_BEGUN: &str =
+    "This fix was begun already. If it did not help, say in the thread what to do.";
+
+/// A branch that a fix needs cannot be put into the sandbox.
+#[must_use]
+pub fn not_brought(branch: &str) -> String {
+    format!(
+        "`{branch}` could not be brought into the sandbox, so nothing was begun. Merge it at the forge, or reset the thread."
+    )
+}
+
+/// A fix begins.
+#[must_use]
+pub fn fix_begins(number: u64, by: &str) -> String {
+    format!(
+        "The agent fixes pull request #{number} now: {} pressed Fix. Bobbin pushes what it changes.",
+        if by.is_empty() { "somebody".to_owned() } else { one_line(by) }
+    )
+}
+
 /// A person pressed a button of a card whose pull request is not watched.
 pub const NO_OPEN_PULL_REQUEST: &str =
     "Nothing was done: this thread has no open pull request any more.";
