@@ -190,6 +190,9 @@ impl<'a> Performing<'a> {
             ForgeEffect::ReadFailures { repository, checks } => {
                 forge.failures(repository, checks).await.map(Event::FailuresRead)
             }
+            ForgeEffect::Respond { repository, number, what } => {
+                forge.respond(repository, *number, what).await.map(|()| Event::Responded)
+            }
             ForgeEffect::PollPullRequest { repository, number } => {
                 forge.poll(repository, *number).await.map(Event::PullRequestPolled)
             }

@@ -29,6 +29,7 @@ use bobbin_core::records::publication::{
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
 };
+use bobbin_core::records::responses::Response;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -190,6 +191,11 @@ pub trait Services {
 
     /// Messages are put into the thread's group.
     fn queue(&mut self, _messages: &[Message]) {}
+
+    /// This is done below the pull request with this number.
+    fn respond(&mut self, _number: u64, _what: &Response) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// A look at the pull request with this number.
     fn poll(&mut self, _number: u64) -> Result<WatchedPullRequest, Failure> {
@@ -429,6 +435,9 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
             _ => Event::Failed(Failure::SandboxDown { seen: "it does not run".to_owned() }),
         },
         ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
+        ForgeEffect::Respond { number, what, .. } => {
+            on.respond(*number, what).map_or_else(Event::Failed, |()| Event::Responded)
+        }
         ForgeEffect::PollPullRequest { number, .. } => {
             on.poll(*number).map_or_else(Event::Failed, Event::PullRequestPolled)
         }

@@ -91,7 +91,7 @@ pub fn kind(event: &Event) -> &'static str {
             Outgoing::Refused { .. } => "work refused",
         },
         Event::Pushed(ended) => match ended {
-            PushEnd::Done => "pushed",
+            PushEnd::Done { .. } => "pushed",
             PushEnd::Changed => "not pushed: files changed",
             PushEnd::Theirs { .. } | PushEnd::Moved { .. } => "not pushed: branch moved",
             PushEnd::Refused { .. } => "not pushed: refused",
@@ -100,6 +100,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Brought { .. } => "brought",
         Event::FailuresRead(_) => "failures read",
         Event::Queued => "queued",
+        Event::Responded => "responded",
         Event::PullRequestPolled(_) => "pull request polled",
         Event::PullRequestActed(_) => "acted",
         Event::PresserSeen(_) => "presser seen",

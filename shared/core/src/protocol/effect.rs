@@ -16,6 +16,7 @@ use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
+use crate::records::responses::Response;
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -211,6 +212,15 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// The checks.
         checks: Vec<Check>,
+    },
+    /// Do this below an open pull request. Answers `Responded`.
+    Respond {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Number of the pull request.
+        number: u64,
+        /// What; its own name or target makes a repeat harmless.
+        what: Response,
     },
     /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
     PollPullRequest {
@@ -577,6 +587,7 @@ impl ForgeEffect {
             Self::FindPullRequest { .. } => "find_pull_request",
             Self::Bring { .. } => "bring_branch",
             Self::ReadFailures { .. } => "read_failures",
+            Self::Respond { .. } => "respond",
             Self::PollPullRequest { .. } => "poll_pull_request",
             Self::ActOnPullRequest { .. } => "act_on_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",

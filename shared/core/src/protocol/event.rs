@@ -118,6 +118,8 @@ pub enum Event {
     FailuresRead(String),
     /// The messages are queued.
     Queued,
+    /// It was done below the pull request, or the forge does not want it.
+    Responded,
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),
     /// How a person's act on the pull request ended.

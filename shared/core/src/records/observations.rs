@@ -140,6 +140,8 @@ pub struct ForgeObserved {
     pub failures: Option<String>,
     /// The fix's messages are queued.
     pub is_queued: bool,
+    /// A response below the pull request failed in this delivery.
+    pub is_response_tried: bool,
     /// The card by that poll.
     pub card: Option<PullRequestCard>,
     /// When the next poll is due once the card is shown.

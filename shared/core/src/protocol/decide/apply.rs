@@ -54,7 +54,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.forge.outgoing = Some(outgoing);
         }
-        Event::Pushed(ended) => publish::pushed(session, ended),
+        Event::Pushed(ended) => publish::pushed(session, ended, context),
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
         Event::PresserSeen(seen) => session.observed.forge.presser = Some(seen),
         Event::Opened(ended) => publish::opened(session, of, ended, context),
@@ -65,6 +65,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::FailuresRead(said) => session.observed.forge.failures = Some(said),
         Event::Queued => session.observed.forge.is_queued = true,
         Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
+        Event::Responded => watch::responded(session, of, context),
         Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {
             outage::provider_answered(session);

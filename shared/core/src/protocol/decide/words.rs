@@ -6,7 +6,7 @@ use crate::records::ask::About;
 use crate::records::carried::LeftOut;
 use crate::records::message::Quote;
 use crate::records::publication::{
-    ActEnd, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
+    ActEnd, OutgoingFile, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::apart;
@@ -319,6 +319,26 @@ pub fn not_brought(branch: &str) -> String {
     format!(
         "`{branch}` could not be brought into the sandbox, so nothing was begun. Merge it at the forge, or reset the thread."
     )
+}
+
+/// A fix after which the branch is what it was.
+pub const FIX_CHANGED_NOTHING: &str =
+    "The agent changed no file for the fix, so nothing was pushed. Say in the thread what to do.";
+/// The same, said at the forge.
+pub const NOTHING_CHANGED: &str = "Nothing was changed for this, and it stays open.";
+
+/// What is said at the forge of a push: nothing of the conversation.
+#[must_use]
+pub fn changed_in(commit: &str, changed: &[OutgoingFile]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = format!("Changed in {}.", commit.get(..12).unwrap_or(commit));
+    for file in changed.iter().take(SHOWN) {
+        text.push_str(&format!("\n- `{}`", file.path.replace('`', "'")));
+    }
+    if changed.len() > SHOWN {
+        text.push_str(&format!("\n- and {} more files", changed.len() - SHOWN));
+    }
+    text
 }
 
 /// A fix begins.
