@@ -13,6 +13,8 @@ use self::sandbox::Carrier;
 
 #[path = "carry/forge.rs"]
 mod forge;
+#[path = "carry/merged.rs"]
+mod merged;
 #[path = "carry/odd.rs"]
 mod odd;
 #[path = "carry/sandbox.rs"]

@@ -131,7 +131,16 @@ pub async fn read(
     }
     let trees = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Tree);
     let inside = trees.map(|(id, _)| id).collect();
-    let mut walk = Walk { forge, at, pack: &pack, inside, calls: 0, entries: 0, files: Vec::new() };
+    let mut walk = Walk {
+        forge,
+        at,
+        pack: &pack,
+        inside,
+        takes_workflows: false,
+        calls: 0,
+        entries: 0,
+        files: Vec::new(),
+    };
     let was = walk.go(compared.from, tree).await?;
     if walk.files.is_empty() {
         return Ok(None);
@@ -140,8 +149,13 @@ pub async fn read(
     let files = walk.sorted();
     let mut since = Vec::new();
     if let Some(commit) = compared.since {
-        walk.go(commit, tree).await?;
-        since = walk.sorted();
+        walk.takes_workflows = true;
+        // Too much has changed to be listed: the list above says what the push brings.
+        match walk.go(commit, tree).await {
+            Ok(_) => since = walk.sorted(),
+            Err(NotOutgoing::Refused(_)) => {}
+            Err(failed) => return Err(failed),
+        }
         // What others changed in the branch that was merged is not the work's.
         since.retain(|one| files.iter().any(|file| file.path == one.path));
     }
@@ -248,6 +262,8 @@ struct Walk<'a> {
     pack: &'a Pack,
     /// The folders that the pack has.
     inside: BTreeSet<ObjectId>,
+    /// Workflows may change: others have, in what was merged.
+    takes_workflows: bool,
     calls: usize,
     entries: usize,
     files: Vec<(Vec<u8>, OutgoingChange)>,
@@ -381,7 +397,7 @@ impl Walk<'_> {
     }
 
     fn note(&mut self, path: Vec<u8>, how: OutgoingChange) -> Result<(), NotOutgoing> {
-        if is_workflow(&path) {
+        if is_workflow(&path) && !self.takes_workflows {
             return refused(format!(
                 "{} is a workflow, which Bobbin does not change. Ask the agent to leave .github/workflows as it was.",
                 shown(&path)
