@@ -8,7 +8,7 @@ use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
     TurnId,
 };
-use bobbin_core::base::person::Person;
+use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
 };
@@ -191,6 +191,11 @@ pub trait Services {
 
     /// Messages are put into the thread's group.
     fn queue(&mut self, _messages: &[Message]) {}
+
+    /// Who has connected this account.
+    fn person_of(&mut self, _account: u64) -> Result<Option<(Person, Membership)>, Failure> {
+        Ok(None)
+    }
 
     /// This is done below the pull request with this number.
     fn respond(&mut self, _number: u64, _what: &Response) -> Result<(), Failure> {
@@ -435,6 +440,9 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
             _ => Event::Failed(Failure::SandboxDown { seen: "it does not run".to_owned() }),
         },
         ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
+        ForgeEffect::FindPerson { account, .. } => on
+            .person_of(*account)
+            .map_or_else(Event::Failed, |found| Event::PersonFound { account: *account, found }),
         ForgeEffect::Respond { number, what, .. } => {
             on.respond(*number, what).map_or_else(Event::Failed, |()| Event::Responded)
         }

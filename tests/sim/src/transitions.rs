@@ -100,6 +100,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Brought { .. } => "brought",
         Event::FailuresRead(_) => "failures read",
         Event::Queued => "queued",
+        Event::PersonFound { .. } => "person found",
         Event::Responded => "responded",
         Event::PullRequestPolled(_) => "pull request polled",
         Event::PullRequestActed(_) => "acted",

@@ -425,7 +425,8 @@ mod tests {
             wanted: Wanted,
             changed: &[(&str, &str)],
         ) -> Result<(ObjectId, usize), NotRead> {
-            let mut environment = environment("project", OUT_FOLDER, &self.base, wanted);
+            let mut environment =
+                environment(("project", OUT_FOLDER), (&self.base, "main"), wanted);
             for (name, value) in changed {
                 environment.insert((*name).to_owned(), (*value).to_owned());
             }
@@ -435,6 +436,7 @@ mod tests {
             let text = [ran.stdout, ran.stderr].concat();
             let exit = ran.status.code().unwrap();
             collected(exit.into(), &String::from_utf8_lossy(&text), &self.base)
+                .map(|(head, bytes, _)| (head, bytes))
         }
 
         fn newest(&self) -> Result<(ObjectId, usize), NotRead> {
@@ -641,12 +643,21 @@ mod tests {
     #[test]
     fn claims_of_the_sandbox_are_bounded() {
         let base = ObjectId::of(bobbin_forge::git::ObjectKind::Blob, b"");
-        let read = |text: &str| collected(0, text, &base);
-        assert_eq!(read(&format!("warning\noutgoing {base} 12\n")).unwrap(), (base, 12));
-        for text in ["", "outgoing", "outgoing x 12", &format!("outgoing {base} -1")] {
+        let read = |text: &str| collected(0, text, &base).map(|(head, bytes, _)| (head, bytes));
+        assert_eq!(read(&format!("warning\noutgoing {base} 12 {base}\n")).unwrap(), (base, 12));
+        for text in [
+            "",
+            "outgoing",
+            &format!("outgoing {base} 12"),
+            &format!("outgoing x 12 {base}"),
+            &format!("outgoing {base} -1 {base}"),
+        ] {
             assert_eq!(why(read(text)), UNCLEAR);
         }
-        assert_eq!(why(read(&format!("outgoing {base} {}", BYTES_MAX + 1))), UNCLEAR);
+        assert_eq!(why(read(&format!("outgoing {base} {} {base}", BYTES_MAX + 1))), UNCLEAR);
+        let collected = |exit, text: &str, base: &ObjectId| {
+            collected(exit, text, base).map(|(head, bytes, _)| (head, bytes))
+        };
         let words = why(collected(1, "warning\nfatal: no\tspace\u{1b} left\n", &base));
         assert!(
             words.starts_with("The work could not be collected. Git said: fatal: no"),

@@ -213,6 +213,13 @@ pub enum ForgeEffect {
         /// The checks.
         checks: Vec<Check>,
     },
+    /// Find the person of the thread's place who has connected this account. Answers `PersonFound`.
+    FindPerson {
+        /// The forge's id of the account.
+        account: u64,
+        /// The channel to which they have to belong.
+        channel: Option<String>,
+    },
     /// Do this below an open pull request. Answers `Responded`.
     Respond {
         /// The repository.
@@ -587,6 +594,7 @@ impl ForgeEffect {
             Self::FindPullRequest { .. } => "find_pull_request",
             Self::Bring { .. } => "bring_branch",
             Self::ReadFailures { .. } => "read_failures",
+            Self::FindPerson { .. } => "find_person",
             Self::Respond { .. } => "respond",
             Self::PollPullRequest { .. } => "poll_pull_request",
             Self::ActOnPullRequest { .. } => "act_on_pull_request",

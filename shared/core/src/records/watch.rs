@@ -7,7 +7,7 @@ use crate::records::carried::ForgeRepository;
 use crate::records::checks::SeenChecks;
 use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
-use crate::records::responses::Response;
+use crate::records::responses::{Remark, Response};
 
 /// Names of checks and people that a card lists of each kind.
 pub const NAMES_SHOWN: usize = 5;
@@ -50,6 +50,12 @@ pub struct Watch {
     /// Names of what fixes were begun for, newest last: none is begun for twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
+    /// Comments that asked for something, and were dealt with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<Remark>,
+    /// Somebody who may not ask was told what it takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_told_connect: bool,
     /// What is still to be done below the pull request, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<Response>,
@@ -83,6 +89,8 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
+            heard: Vec::new(),
+            has_told_connect: false,
             responses: Vec::new(),
             response_failures: 0,
             failures: 0,

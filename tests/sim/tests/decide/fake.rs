@@ -157,6 +157,9 @@ pub(super) struct State {
     /// What was done below pull requests; what there is is not done again.
     pub(super) responses: Vec<Response>,
     pub(super) respond_fails: Option<Failure>,
+    /// Who has connected which account.
+    pub(super) people: BTreeMap<u64, (Person, Membership)>,
+    pub(super) person_fails: Option<Failure>,
     /// Linked accounts that may push, or may not, by the person.
     pub(super) accounts: BTreeMap<String, Presser>,
     /// The next clone comes to this.
@@ -513,6 +516,13 @@ impl Services for Here<'_> {
             if !self.s.queued.iter().any(|one| one.id == message.id) {
                 self.s.queued.push(message.clone());
             }
+        }
+    }
+
+    fn person_of(&mut self, account: u64) -> Result<Option<(Person, Membership)>, Failure> {
+        match self.s.person_fails.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(self.s.people.get(&account).cloned()),
         }
     }
 

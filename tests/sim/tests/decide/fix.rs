@@ -31,7 +31,7 @@ fn press(id: &str, name: &str) -> Message {
     publish(id, PublishStep::Fix { name: name.to_owned() }, "10")
 }
 
-fn queued(world: &Fake) -> Vec<Message> {
+pub(super) fn queued(world: &Fake) -> Vec<Message> {
     world.with(|s| s.queued.clone())
 }
 
@@ -178,15 +178,15 @@ fn press_on_an_old_card_begins_nothing() {
     assert!(polls(&world) > before && queued(&world).is_empty());
 }
 
-fn by(login: &str, is_bot: bool) -> Author {
-    Author { login: login.to_owned(), is_bot }
+pub(super) fn by(login: &str, is_bot: bool) -> Author {
+    Author { login: login.to_owned(), id: 7, is_bot }
 }
 
-fn comment(id: u64, by: Author, body: &str) -> SeenComment {
+pub(super) fn comment(id: u64, by: Author, body: &str) -> SeenComment {
     SeenComment { id, by, body: body.to_owned(), at_ms: 1, page: String::new() }
 }
 
-fn thread_of(id: &str, comments: Vec<SeenComment>) -> ReviewThread {
+pub(super) fn thread_of(id: &str, comments: Vec<SeenComment>) -> ReviewThread {
     ReviewThread {
         id: id.to_owned(),
         path: "a.txt".to_owned(),
@@ -225,12 +225,12 @@ fn reviewed() -> Fake {
     world
 }
 
-fn responses(world: &Fake) -> Vec<Response> {
+pub(super) fn responses(world: &Fake) -> Vec<Response> {
     world.with(|s| s.responses.clone())
 }
 
 /// What was said, as thread and text.
-fn said(world: &Fake) -> Vec<(Option<u64>, String)> {
+pub(super) fn said(world: &Fake) -> Vec<(Option<u64>, String)> {
     let said = |what: Response| match what {
         Response::Say(remark) => Some((remark.thread, remark.body)),
         _ => None,

@@ -296,7 +296,7 @@ fn gather(
             checks: failed.iter().take(CHECKS_MAX).cloned().collect(),
         }));
     }
-    if session.observed.forge.is_queued {
+    if session.observed.forge.queued.contains(&turn(name)) {
         let word = words::fix_begins(pull.number, &by.name);
         return publish::told(session, &word, context);
     }
@@ -371,7 +371,7 @@ fn thread_text(thread: &ReviewThread, trusted: &Trusted<'_>) -> String {
 }
 
 /// The text without what the forge's own page does not show.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("<!--") {

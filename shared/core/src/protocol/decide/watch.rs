@@ -5,7 +5,7 @@
 //! A poll edits the card once at the most, and not at all while the card shows what was seen. Nobody who may not write
 //! to the repository is counted or quoted.
 
-use super::{Context, Next, fix, record, words};
+use super::{Context, Next, fix, hear, record, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostKind, PostRef, digest};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -98,7 +98,10 @@ pub(super) fn hinted(session: &mut Session, context: &Context<'_>) -> Next {
 /// The missing step of the watch; `None` once nothing is left to do now.
 pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>) -> Option<Next> {
     if session.observed.forge.is_polled {
-        return show(session).or_else(|| tell(session, context)).or_else(|| respond(session));
+        return show(session)
+            .or_else(|| tell(session, context))
+            .or_else(|| hear::next(session, context))
+            .or_else(|| respond(session));
     }
     let (_, watch, at) = watched(session)?;
     if !is_wanted && context.now_ms < watch.due_at_ms {
@@ -204,8 +207,8 @@ pub(super) fn responded(session: &mut Session, of: &Effect, context: &Context<'_
     record::arm_thread(session, context);
 }
 
-/// A response failed: it is repeated later, and in the end given up.
-fn not_responded(session: &mut Session, context: &Context<'_>) {
+/// A response failed, or nobody could say who asks: it is repeated later, and in the end given up.
+fn not_responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
     session.observed.forge.is_response_tried = true;
     let Some((_, watch, _)) = watched(session) else {
@@ -215,8 +218,16 @@ fn not_responded(session: &mut Session, context: &Context<'_>) {
     let again_at_ms = context.now_ms + limits.retry_ms(watch.response_failures).min(limits.poll_ms);
     watch.due_at_ms = watch.due_at_ms.min(again_at_ms);
     if watch.response_failures >= TELLS_MAX {
-        watch.responses.remove(0);
         watch.response_failures = 0;
+        match of {
+            Effect::Forge(ForgeEffect::FindPerson { account, .. }) => {
+                session.observed.forge.people.insert(*account, None);
+            }
+            Effect::Forge(ForgeEffect::Respond { what, .. }) => {
+                watch.responses.retain(|one| one != what);
+            }
+            _ => {}
+        }
     }
     record::arm_thread(session, context);
 }
@@ -380,19 +391,26 @@ fn reviews_of(pull: &PolledPullRequest, trusted: &Trusted<'_>) -> ReviewSummary 
 pub(super) const fn is_about(of: &Effect) -> bool {
     matches!(
         of,
-        Effect::Forge(ForgeEffect::PollPullRequest { .. } | ForgeEffect::Respond { .. })
-            | Effect::Chat(ChatEffect::Post {
-                kind: PostKind::PullRequest | PostKind::PullRequestEnd,
-                ..
-            })
+        Effect::Forge(
+            ForgeEffect::PollPullRequest { .. }
+                | ForgeEffect::Respond { .. }
+                | ForgeEffect::FindPerson { .. }
+        ) | Effect::Chat(ChatEffect::Post {
+            kind: PostKind::PullRequest | PostKind::PullRequestEnd | PostKind::PullRequestTask,
+            ..
+        })
     )
 }
 
 /// A post of the watch was made.
 pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
-    let Effect::Chat(ChatEffect::Post { kind, post, .. }) = of else {
+    let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of else {
         return;
     };
+    if *kind == PostKind::PullRequestTask {
+        session.observed.forge.told_tasks.insert(turn.clone());
+        return;
+    }
     if *kind == PostKind::PullRequestEnd {
         session.observed.forge.is_end_told = true;
         return;
@@ -416,11 +434,16 @@ pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &
 
 /// A poll or a post failed: it is repeated later, and this delivery has no more to do with it.
 pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, context: &Context<'_>) {
-    if matches!(of, Effect::Forge(ForgeEffect::Respond { .. })) {
-        return not_responded(session, context);
+    if let Effect::Forge(ForgeEffect::Respond { .. } | ForgeEffect::FindPerson { .. }) = of {
+        return not_responded(session, of, context);
     }
     if matches!(of, Effect::Forge(_)) {
         return not_polled(session, failure.to_string(), context);
+    }
+    // The task shows itself.
+    if let Effect::Chat(ChatEffect::Post { turn, kind: PostKind::PullRequestTask, .. }) = of {
+        session.observed.forge.told_tasks.insert(turn.clone());
+        return;
     }
     let is_end = of.posts() == Some(PostKind::PullRequestEnd);
     session.observed.forge.is_card_tried = true;

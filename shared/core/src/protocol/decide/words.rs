@@ -321,6 +321,25 @@ pub fn not_brought(branch: &str) -> String {
     )
 }
 
+/// Said at the forge to somebody whose `/bobbin` begins nothing.
+pub const CONNECT_TO_ASK: &str = "Bobbin takes tasks here from people who have connected this account in the chat (`/github connect`) and may use Bobbin in the channel of the thread that opened this pull request.";
+/// Said at the forge once that was enough.
+pub const NO_MORE_TASKS: &str =
+    "Bobbin takes no more tasks from comments of this pull request. Go on in its thread.";
+
+/// Somebody asked for a task below the pull request.
+#[must_use]
+pub fn asked_at_forge(by: &str, at: &PullRequestRef, page: &str, task: &str) -> String {
+    let quoted: Vec<String> = shorten(task, 600).lines().map(|line| format!("> {line}")).collect();
+    let page = if page.is_empty() { &at.page } else { page };
+    format!(
+        "{} asks below pull request #{} ({page}):\n{}",
+        one_line(by),
+        at.number,
+        quoted.join("\n")
+    )
+}
+
 /// A fix after which the branch is what it was.
 pub const FIX_CHANGED_NOTHING: &str =
     "The agent changed no file for the fix, so nothing was pushed. Say in the thread what to do.";
