@@ -2,8 +2,8 @@
 //!
 //! Promised: for one failed state of a head, one review, one thread as it stands, and one conflict, one fix is begun,
 //! however often it is pressed. What others wrote reaches the agent as quoted data, and only of those who may write to
-//! the repository, and of programs that the tenant names. What the turn did is pushed under that press, unless it changes a file that decides what runs or who
-//! decides: then a person is asked again.
+//! the repository and of programs that the tenant names. What the turn did is pushed under that press, unless it
+//! changes a file that decides what runs or who decides: then a person is asked again.
 
 use super::operate::BroughtUp;
 use super::watch::Trusted;
