@@ -202,7 +202,8 @@ impl Carrier {
         at: Option<&str>,
         size_kb: u64,
     ) -> Result<Event, Failure> {
-        let what = Wanted { repository: &place.repository, at, submodule: None, size_kb };
+        let what =
+            Wanted { repository: &place.repository, at, pull: None, submodule: None, size_kb };
         self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
     }
 
@@ -214,7 +215,7 @@ impl Carrier {
         one: &Submodule,
     ) -> Event {
         let (at, submodule) = (Some(&*one.commit), Some(&*one.path));
-        let what = Wanted { repository, at, submodule, size_kb: 0 };
+        let what = Wanted { repository, at, pull: None, submodule, size_kb: 0 };
         self.sandboxes.carry(forge, self.target(), what, 60_000).await.unwrap()
     }
 

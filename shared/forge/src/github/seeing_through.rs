@@ -2,13 +2,15 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::drafted_review::{DiffFile, NewReview};
+use bobbin_core::records::given_pull::GivenPull;
 use serde_json::json;
 
 use super::client::GitHub;
 use super::finishing::Finishing;
 use super::rest::By;
 use super::token::Right;
-use super::{failures, remarks};
+use super::{failures, pulls, remarks, reviews};
 use crate::error::ForgeResult;
 use crate::forge::RepositoryAt;
 use crate::pull_requests::{BranchUpdate, CheckFailure, Merged, NewRemark, PullRequests, Remark};
@@ -99,5 +101,43 @@ impl PullRequests for GitHub {
         let updated = Finishing { rest, by, person, name, number }.update_branch(head).await;
         token.end().await;
         updated.map_err(|error| self.told(at, error))
+    }
+
+    async fn given(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<Option<(GivenPull, String)>> {
+        let token = self.token(at, Right::ReadPullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let found = pulls::numbered(&self.rest, token.by(), (at.repository, name), number).await;
+        token.end().await;
+        found.map_err(|error| self.told(at, error))
+    }
+
+    async fn difference(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+        head: &str,
+    ) -> ForgeResult<Vec<DiffFile>> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let read = reviews::difference(&self.rest, token.by(), name, (base, head)).await;
+        token.end().await;
+        read.map_err(|error| self.told(at, error))
+    }
+
+    async fn review(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+        review: &NewReview,
+    ) -> ForgeResult<String> {
+        let token = self.token(at, Right::WritePullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let posted = reviews::post(&self.rest, token.by(), name, number, review).await;
+        token.end().await;
+        posted.map_err(|error| self.told(at, error))
     }
 }
