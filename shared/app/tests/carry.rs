@@ -15,6 +15,8 @@ use self::sandbox::Carrier;
 mod forge;
 #[path = "carry/odd.rs"]
 mod odd;
+#[path = "carry/pulls.rs"]
+mod pulls;
 #[path = "carry/sandbox.rs"]
 mod sandbox;
 #[path = "carry/submodules.rs"]

@@ -18,6 +18,7 @@ use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::account::Account;
 use bobbin_core::records::carried::{ForgeRepository, Submodule};
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_sandbox::{
@@ -227,6 +228,13 @@ impl Carrier {
     /// Carries a branch, tag or commit.
     pub async fn carry_at(&self, place: &Place, at: &str) -> Event {
         self.carried(place, Some(at), 0).await.unwrap()
+    }
+
+    /// Carries the head of a pull request.
+    pub async fn carry_pull(&self, place: &Place, pull: &GivenPull) -> Event {
+        let (repository, pull) = (&place.repository, Some(pull));
+        let what = Wanted { repository, at: None, pull, submodule: None, size_kb: 0 };
+        self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await.unwrap()
     }
 
     pub async fn carry(&self, place: &Place) -> Event {

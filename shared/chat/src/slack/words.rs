@@ -433,6 +433,11 @@ mod tests {
             refused.to_string(),
             "\"Front_End\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
         );
+        assert_eq!(
+            read("pr:0 fix it").expect_err("no number").to_string(),
+            "\"0\" is not the number of a pull request: write it as in its address, for example 123"
+        );
+        assert_eq!(read("pr: fix it").map(|(_, rest)| rest), Ok("pr: fix it".to_owned()));
         assert_eq!(read("in:here fix it"), Err(BadChoice::In));
         assert_eq!(
             read("in: the api fix it").map(|(_, rest)| rest),
