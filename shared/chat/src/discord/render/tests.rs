@@ -307,7 +307,7 @@ fn agents_review_shows_all_that_is_posted() {
     assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
     // What the card cannot show stands in the file, or there is nothing to press.
     for c in ["word ", "漢", "\u{202e}"] {
-        let long = a_pull_review(&c.repeat(4_000 / c.len()));
+        let long = a_pull_review(&c.repeat(4_000));
         let cut = post(&Post::PullReview(long.clone())).body;
         assert_postable(&cut);
         assert_eq!(labels(&cut), [""; 0]);
