@@ -1,5 +1,5 @@
-//! A thread on an existing pull request of the laptop's forge: it works from its head, its review is posted when somebody
-//! presses, and what it changes is proposed for the pull request's own branch.
+//! A thread on an existing pull request of the laptop's forge: it works from its head, its review is posted when
+//! somebody presses, and what it changes is proposed for the pull request's own branch.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;

@@ -240,6 +240,8 @@ async fn home() {
   <Choose who may open pull requests>
   *Submodules:* none; they are left out
   <Choose whether submodules come along>
+  *Review bots:* none; only people's reviews count
+  <Name bots whose reviews count>
   (Channels can have their own defaults: /bobbin config help.)
 ",
     );

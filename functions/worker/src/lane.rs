@@ -373,11 +373,11 @@ impl Worker {
         };
         let without = || Failure::Outage { after_ms: 0, seen: "there are no keys yet".to_owned() };
         let WorldParts { chat, .. } = self.present().ok_or_else(without)?;
-        let asked = async { chat.of(thread)?.outside(&by.id).await };
+        let asked = async { chat.of(thread)?.membership(thread, &by.id, None).await };
         match asked.await {
             // Slack is not set up: the work on the message runs into that and reports it.
             Err(Failure::NonRecoverable { .. }) => Ok(None),
-            found => found,
+            found => found.map(|membership| membership.outside),
         }
     }
 

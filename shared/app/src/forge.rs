@@ -19,21 +19,22 @@ use bobbin_core::records::publication::{
     ActEnd, Opened, Proposal, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
 use bobbin_core::records::pull_request::WatchedPullRequest;
+use bobbin_core::records::responses::Response;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
-use bobbin_core::text::{one_line, shorten};
+use bobbin_core::text::one_line;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    BranchUpdate, Forge, ForgeError, ForgeErrorKind, Merged, NewPullRequest, PullRequest,
-    PullRequests, Repository, RepositoryAt, RepositoryName,
+    Forge, ForgeError, ForgeErrorKind, NewPullRequest, PullRequest, PullRequests, Repository,
+    RepositoryAt, RepositoryName,
 };
 
 use crate::linked::{NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
 
-/// Characters (UTF-16 units) of what failed checks say together.
-const SAID_UNITS_MAX: usize = 40 * 1024;
+/// Bytes of what failed checks say together.
+const SAID_BYTES_MAX: usize = 24 * 1024;
 /// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
 const AUTHORS_MAX: usize = 20;
 
@@ -181,7 +182,7 @@ impl StackForge {
         looked.await.map_err(|error| self.failed(error))
     }
 
-    /// What failed checks say, as one bounded text: annotations first, then the ends of logs. Without credentials.
+    /// What failed checks say, as one bounded text, of each its end: annotations, then the log. Without credentials.
     ///
     /// # Errors
     /// The class of the failure.
@@ -191,13 +192,14 @@ impl StackForge {
         checks: &[Check],
     ) -> Result<String, Failure> {
         let at = target(repository)?;
-        let mut said = String::new();
+        let mut all = String::new();
         for check in checks {
-            said.push_str(&format!("Check {}\n", one_line(&check.name)));
+            all.push_str(&format!("Check {}\n", one_line(&check.name)));
             // A status says no more than its name.
             let CheckKind::Run { id, .. } = check.kind else {
                 continue;
             };
+            let mut said = String::new();
             let read = self.pull_requests.check_failure(&at, id).await;
             let failure = read.map_err(|error| self.failed(error))?;
             if !failure.summary.is_empty() {
@@ -210,8 +212,33 @@ impl StackForge {
                 said.push_str(&format!("Failed step: {step}\n"));
             }
             said.push_str(&format!("{}\n", failure.log));
+            let said = redact(&said);
+            let begin = said.len().saturating_sub(SAID_BYTES_MAX / checks.len());
+            all.push_str(&said[said.ceil_char_boundary(begin)..]);
         }
-        Ok(redact(&shorten(&said, SAID_UNITS_MAX)))
+        Ok(all)
+    }
+
+    /// Does this below a pull request, unless the forge refuses it: a comment or an account may be gone.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn respond(
+        &self,
+        repository: &ForgeRepository,
+        number: u64,
+        what: &Response,
+    ) -> Result<(), Failure> {
+        match self.pull_requests.respond(&target(repository)?, number, what).await {
+            Ok(()) => Ok(()),
+            Err(error) => match error.kind {
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
+                _ => {
+                    tracing::warn!(event = "forge.not_responded", "{}", told(&error));
+                    Ok(())
+                }
+            },
+        }
     }
 
     /// Does something with an open pull request as a person; a merge or an update only if its head is the commit that
@@ -231,28 +258,7 @@ impl StackForge {
             Err(NotLinked::Failed(failure)) => return Err(failure),
             Err(not) => return Ok(ActEnd::NotLinked { why: not.to_string() }),
         };
-        let pulls = &self.pull_requests;
-        let ended = match act {
-            PullRequestAct::MarkReady => {
-                pulls.mark_ready(&at, number, &access).await.map(|()| ActEnd::Done)
-            }
-            PullRequestAct::Merge => {
-                pulls.merge(&at, number, head, &access).await.map(|merged| match merged {
-                    Merged::Done => ActEnd::Done,
-                    Merged::Queued => ActEnd::Queued,
-                    Merged::HeadMoved => ActEnd::HeadMoved,
-                    Merged::Refused { why } => ActEnd::Refused { why },
-                })
-            }
-            PullRequestAct::UpdateBranch => {
-                pulls.update_branch(&at, number, head, &access).await.map(|updated| match updated {
-                    BranchUpdate::Done => ActEnd::Done,
-                    BranchUpdate::HeadMoved => ActEnd::HeadMoved,
-                    BranchUpdate::Conflicts => ActEnd::Conflicts,
-                    BranchUpdate::Refused { why } => ActEnd::Refused { why },
-                })
-            }
-        };
+        let ended = self.pull_requests.act(&at, number, (act, head), &access).await;
         ended.or_else(|error| match error.kind {
             ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
             ForgeErrorKind::SignInEnded => Ok(ActEnd::NotLinked { why: told(&error) }),

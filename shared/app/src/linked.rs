@@ -14,6 +14,7 @@ use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_cloud::store::{KeptLinked, Store};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::person;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::publication::Presser;
@@ -239,6 +240,26 @@ impl StackForge {
         };
         let kept = signed_in.store.linked(tenant, person).await;
         kept.map(|kept| kept.account).map_err(|error| error.failure())
+    }
+
+    /// The person of a tenant who has connected this account; the first of several.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn person_of(
+        &self,
+        account: u64,
+        tenant: &Tenant,
+    ) -> Result<Option<person::Person>, Failure> {
+        let Some(signed_in) = &self.signed_in else {
+            return Ok(None);
+        };
+        let all = signed_in.store.linked_to(account).await.map_err(|error| error.failure())?;
+        let Some((_, id)) = all.into_iter().find(|(of, _)| of == tenant) else {
+            return Ok(None);
+        };
+        let linked = self.linked(tenant, &id).await?.filter(|linked| linked.id == account);
+        Ok(linked.map(|linked| person::Person { id, name: linked.login }))
     }
 
     /// A token to act as a person, for one operation.

@@ -199,6 +199,23 @@ impl<'a> Performing<'a> {
             ForgeEffect::ReadFailures { repository, checks } => {
                 forge.failures(repository, checks).await.map(Event::FailuresRead)
             }
+            ForgeEffect::FindPerson { account, channel } => {
+                let thread = target.thread;
+                let person = forge.person_of(*account, &thread.tenant()).await?;
+                let found = match person {
+                    Some(person) => {
+                        let chat = self.parts.chat.of(thread)?;
+                        let membership =
+                            chat.membership(thread, &person.id, channel.as_deref()).await?;
+                        Some((person, membership))
+                    }
+                    None => None,
+                };
+                Ok(Event::PersonFound { account: *account, found })
+            }
+            ForgeEffect::Respond { repository, number, what } => {
+                forge.respond(repository, *number, what).await.map(|()| Event::Responded)
+            }
             ForgeEffect::PollPullRequest { repository, number } => {
                 forge.poll(repository, *number).await.map(Event::PullRequestPolled)
             }

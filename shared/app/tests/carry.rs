@@ -13,6 +13,8 @@ use self::sandbox::Carrier;
 
 #[path = "carry/forge.rs"]
 mod forge;
+#[path = "carry/merged.rs"]
+mod merged;
 #[path = "carry/odd.rs"]
 mod odd;
 #[path = "carry/pulls.rs"]
@@ -100,7 +102,9 @@ async fn large_history_comes_as_two_packs() {
     assert_eq!((subject.as_str(), files.len()), ("Work", 1));
     let first = Moving { branch: "bobbin/work-1", old: None, new: &commit, follows: None };
     let pushed = sandboxes.push_outgoing(forge, carrier.target(), &carried, first).await.unwrap();
-    assert_eq!(pushed, Event::Pushed(PushEnd::Done));
+    let Event::Pushed(PushEnd::Done { changed }) = pushed else { panic!("{pushed:?}") };
+    // Since what the branch was before: nothing, as it was not there.
+    assert_eq!(changed, []);
     place.pull("bobbin/work-1");
     assert_eq!(place.sh("cat work.txt && git rev-list --count HEAD"), "work\n61\n");
     // A file that the sandbox's part of the history never had in this form.

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::base::person::{Membership, Outside};
+use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::{Open, Overview, Reply};
@@ -134,11 +134,15 @@ pub trait Chat: fmt::Debug + Send + Sync {
         Err(without("personal pages"))
     }
 
-    /// Why somebody does not count as a full member of the place; a full member is trusted for a while. An error admits
-    /// nobody.
-    async fn outside(&self, _user: &str) -> Result<Option<Outside>, Failure> {
-        Ok(None)
-    }
+    /// How somebody belongs to the thread's place: whether they count as a full member, who is trusted for a while on a
+    /// platform whose requests do not say so; and in a channel, if one is named, with the roles and permissions that
+    /// they have there. Who cannot see it is an outsider. An error admits nobody.
+    async fn membership(
+        &self,
+        thread: &ThreadKey,
+        user: &str,
+        channel: Option<&str>,
+    ) -> Result<Membership, Failure>;
 
     /// A person's current status. `said` is the membership in their request; platforms whose requests do not include it
     /// are asked.

@@ -19,6 +19,4 @@ pub use forge::{
     RepositoryName,
 };
 pub use people::{OrganizationMembership, People, Permission, Person, SignIn};
-pub use pull_requests::{
-    BranchUpdate, CheckAnnotation, CheckFailure, Merged, NewRemark, PullRequests, Remark,
-};
+pub use pull_requests::{CheckAnnotation, CheckFailure, PullRequests};

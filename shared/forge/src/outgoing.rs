@@ -1,7 +1,7 @@
 //! Reads what a push would bring: a pack that nobody vouches for, compared with the commit at the forge.
 //!
 //! Promised: the newest commit and every other of the pack follow the commit that was brought, and no other of the
-//! forge's; every changed file is listed, or the push is refused; a workflow that changes is refused; calls, memory and
+//! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is refused; a workflow that changes is refused; calls, memory and
 //! time are bounded. Deliberately absent: what commits between the first and the last had in them, which the forge
 //! shows beside the pull request.
 
@@ -35,6 +35,30 @@ const WORKFLOWS: [&[u8]; 2] = [b".github", b"workflows"];
 /// Author of the commit that Bobbin makes of uncommitted work.
 const OWN_EMAIL: &str = "bobbin@localhost";
 
+/// Commits of the branch into which the work goes, where it was merged into the work more than once.
+const MERGES_MAX: usize = 8;
+
+/// What work is compared with.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared {
+    /// The commit that was brought.
+    pub base: ObjectId,
+    /// The newest commit of the branch into which the work is to go that the work has: `base`, if none was merged.
+    pub from: ObjectId,
+    /// Where that branch is; `None`: nothing of it was merged into the work.
+    pub into: Option<ObjectId>,
+    /// The commit of the forge's since which changes are listed apart.
+    pub since: Option<ObjectId>,
+}
+
+impl Compared {
+    /// With the commit that was brought alone.
+    #[must_use]
+    pub const fn with(base: ObjectId) -> Self {
+        Self { base, from: base, into: None, since: None }
+    }
+}
+
 /// The work of an agent, read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OutgoingWork {
@@ -42,6 +66,8 @@ pub struct OutgoingWork {
     pub subject: String,
     /// The changed files, by path.
     pub files: Vec<OutgoingFile>,
+    /// Those of them that have changed since the commit that was asked for.
+    pub since: Vec<OutgoingFile>,
     /// Number of workflows that the repository has.
     pub workflows: u32,
     /// Its commits.
@@ -52,7 +78,7 @@ pub struct OutgoingWork {
 
 impl fmt::Debug for OutgoingWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subject, files, workflows, commits, pack } = self;
+        let Self { subject, files, workflows, commits, pack, .. } = self;
         let (commits, bytes) = (commits.len(), pack.len());
         write!(
             f,
@@ -83,14 +109,14 @@ pub fn elsewhere(base: &ObjectId) -> String {
     )
 }
 
-/// What a push of this pack to the newest commit would change. `None`: the files are those of `base`.
+/// What a push of this pack to the newest commit would change. `None`: the files are those that it is compared with.
 ///
 /// # Errors
 /// [`NotOutgoing`].
 pub async fn read(
     forge: &dyn Forge,
     at: &RepositoryAt,
-    base: &ObjectId,
+    compared: &Compared,
     head: &ObjectId,
     pack: Vec<u8>,
 ) -> Result<Option<OutgoingWork>, NotOutgoing> {
@@ -98,41 +124,72 @@ pub async fn read(
         Ok(pack) => pack,
         Err(error) => return refused(format!("The work cannot be read: {error}.")),
     };
-    let (tree, subject) = follow(&pack, base, head)?;
+    let (tree, subject, merged) = follow(&pack, compared, head)?;
+    let from = (compared.from != compared.base).then_some(compared.from);
+    for commit in from.iter().chain(&merged) {
+        is_of_branch(forge, at, compared, commit).await?;
+    }
     let trees = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Tree);
     let inside = trees.map(|(id, _)| id).collect();
-    let mut walk = Walk { forge, at, pack: &pack, inside, calls: 0, entries: 0, files: Vec::new() };
-    let top = Folder { path: Vec::new(), depth: 0, base: Some(*base), head: Some(tree) };
-    let (was, is) = walk.listed(&top).await?;
-    let mut level = walk.compare(&top, &was, &is)?;
-    let mut folders = 0;
-    while !level.is_empty() {
-        folders += level.len();
-        if folders > FOLDERS_MAX {
-            return refused(too_many("folders", FOLDERS_MAX));
-        }
-        level = walk.go_down(&level).await?;
-    }
+    let mut walk = Walk {
+        forge,
+        at,
+        pack: &pack,
+        inside,
+        takes_workflows: false,
+        calls: 0,
+        entries: 0,
+        files: Vec::new(),
+    };
+    let was = walk.go(compared.from, tree).await?;
     if walk.files.is_empty() {
         return Ok(None);
     }
     let workflows = walk.workflows(was).await?;
-    let mut files = walk.files;
-    files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let file = |(path, how): (Vec<u8>, OutgoingChange)| OutgoingFile { path: shown(&path), how };
-    let files = files.into_iter().map(file).collect();
+    let files = walk.sorted();
+    let mut since = Vec::new();
+    if let Some(commit) = compared.since {
+        walk.takes_workflows = true;
+        // Too much has changed to be listed: the list above says what the push brings.
+        match walk.go(commit, tree).await {
+            Ok(_) => since = walk.sorted(),
+            Err(NotOutgoing::Refused(_)) => {}
+            Err(failed) => return Err(failed),
+        }
+        // What others changed in the branch that was merged is not the work's.
+        since.retain(|one| files.iter().any(|file| file.path == one.path));
+    }
     let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit);
     let commits = commits.map(|(id, _)| id).collect();
-    Ok(Some(OutgoingWork { subject, files, workflows, commits, pack: pack.into_bytes() }))
+    Ok(Some(OutgoingWork { subject, files, since, workflows, commits, pack: pack.into_bytes() }))
 }
 
-/// Checks that the pack's commits lead from `base` to `head` and nowhere else. Returns the root folder of the newest,
-/// and the subject of the first.
+/// Checks that this is a commit of the branch into which the work goes.
+async fn is_of_branch(
+    forge: &dyn Forge,
+    at: &RepositoryAt,
+    compared: &Compared,
+    commit: &ObjectId,
+) -> Result<(), NotOutgoing> {
+    let Some(into) = &compared.into else {
+        return refused(elsewhere(&compared.base));
+    };
+    match forge.merge_base(at, commit, into).await {
+        Ok(found) if found == *commit => Ok(()),
+        Ok(_) => refused(elsewhere(&compared.base)),
+        Err(error) if error.kind == ForgeErrorKind::NotFound => refused(elsewhere(&compared.base)),
+        Err(error) => Err(NotOutgoing::Failed(error)),
+    }
+}
+
+/// Checks that the pack's commits lead to `head` from the commits that the work may begin at, and from nowhere else.
+/// Returns the root folder of the newest, the subject of the first, and other commits at which the pack begins.
 fn follow(
     pack: &Pack,
-    base: &ObjectId,
+    compared: &Compared,
     head: &ObjectId,
-) -> Result<(ObjectId, String), NotOutgoing> {
+) -> Result<(ObjectId, String, Vec<ObjectId>), NotOutgoing> {
+    let Compared { base, from, .. } = compared;
     let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit).count();
     if commits > COMMITS_MAX {
         return refused(
@@ -145,6 +202,7 @@ fn follow(
     let mut found = 1;
     let mut seen = BTreeSet::from([*head]);
     let mut open = newest.parents.clone();
+    let mut merged = Vec::new();
     while let Some(id) = open.pop() {
         if !seen.insert(id) {
             continue;
@@ -154,11 +212,12 @@ fn follow(
                 found += 1;
                 open.extend(commit.parents);
             }
-            None if id == *base => {}
+            None if id == *base || id == *from => {}
+            None if compared.into.is_some() && merged.len() < MERGES_MAX => merged.push(id),
             None => return refused(elsewhere(base)),
         }
     }
-    if !seen.contains(base) {
+    if !seen.contains(base) && !seen.contains(from) {
         return refused(elsewhere(base));
     }
     if found < commits {
@@ -168,12 +227,14 @@ fn follow(
     }
     let tree = newest.tree;
     let mut first = newest;
-    while let Some(parent) = first.parents.first().filter(|parent| *parent != base) {
+    while let Some(parent) =
+        first.parents.first().filter(|parent| *parent != base && *parent != from)
+    {
         let Some(commit) = pack.commit(parent) else { break };
         first = commit;
     }
     let is_own = first.author.email == OWN_EMAIL;
-    Ok((tree, if is_own { String::new() } else { subject(&first.message) }))
+    Ok((tree, if is_own { String::new() } else { subject(&first.message) }, merged))
 }
 
 fn too_many(what: &str, max: usize) -> String {
@@ -201,12 +262,39 @@ struct Walk<'a> {
     pack: &'a Pack,
     /// The folders that the pack has.
     inside: BTreeSet<ObjectId>,
+    /// Workflows may change: others have, in what was merged.
+    takes_workflows: bool,
     calls: usize,
     entries: usize,
     files: Vec<(Vec<u8>, OutgoingChange)>,
 }
 
 impl Walk<'_> {
+    /// Compares two roots, of which the first may be named by a commit of the forge's. Returns that one's entries.
+    async fn go(&mut self, base: ObjectId, head: ObjectId) -> Result<Vec<TreeEntry>, NotOutgoing> {
+        let top = Folder { path: Vec::new(), depth: 0, base: Some(base), head: Some(head) };
+        let (was, is) = self.listed(&top).await?;
+        let mut level = self.compare(&top, &was, &is)?;
+        let mut folders = 0;
+        while !level.is_empty() {
+            folders += level.len();
+            if folders > FOLDERS_MAX {
+                return refused(too_many("folders", FOLDERS_MAX));
+            }
+            level = self.go_down(&level).await?;
+        }
+        Ok(was)
+    }
+
+    /// The files that were found, by path.
+    fn sorted(&mut self) -> Vec<OutgoingFile> {
+        let mut files = std::mem::take(&mut self.files);
+        files.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let file =
+            |(path, how): (Vec<u8>, OutgoingChange)| OutgoingFile { path: shown(&path), how };
+        files.into_iter().map(file).collect()
+    }
+
     /// Compares these folders, and returns those in them that differ.
     async fn go_down(&mut self, level: &[Folder]) -> Result<Vec<Folder>, NotOutgoing> {
         let mut next = Vec::new();
@@ -309,7 +397,7 @@ impl Walk<'_> {
     }
 
     fn note(&mut self, path: Vec<u8>, how: OutgoingChange) -> Result<(), NotOutgoing> {
-        if is_workflow(&path) {
+        if is_workflow(&path) && !self.takes_workflows {
             return refused(format!(
                 "{} is a workflow, which Bobbin does not change. Ask the agent to leave .github/workflows as it was.",
                 shown(&path)

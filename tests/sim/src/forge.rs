@@ -80,7 +80,7 @@ impl Repository {
     pub fn before(&self, moving: &Moving<'_>) -> Option<PushEnd> {
         let there = self.branches.get(moving.branch).map(String::as_str);
         if there == Some(moving.new) {
-            return Some(PushEnd::Done);
+            return Some(PushEnd::Done { changed: Vec::new() });
         }
         let is_moved = there != moving.old && !self.overwrites;
         is_moved.then(|| PushEnd::Moved { at: there.map(str::to_owned) })
@@ -199,7 +199,7 @@ impl SimThread {
         let dropped = dropped.cloned().collect();
         self.forge.has.insert(to.clone(), has);
         self.history.facts.push(Fact::Pushed { branch, from, to, recorded, dropped });
-        PushEnd::Done
+        PushEnd::Done { changed: Vec::new() }
     }
 
     /// A push that finds the branch elsewhere brings what is there into the sandbox, beside the checkout.

@@ -8,7 +8,7 @@ use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
     TurnId,
 };
-use bobbin_core::base::person::Person;
+use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
 };
@@ -31,6 +31,7 @@ use bobbin_core::records::publication::{
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
 };
+use bobbin_core::records::responses::Response;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -207,6 +208,16 @@ pub trait Services {
 
     /// Messages are put into the thread's group.
     fn queue(&mut self, _messages: &[Message]) {}
+
+    /// Who has connected this account.
+    fn person_of(&mut self, _account: u64) -> Result<Option<(Person, Membership)>, Failure> {
+        Ok(None)
+    }
+
+    /// This is done below the pull request with this number.
+    fn respond(&mut self, _number: u64, _what: &Response) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// A look at the pull request with this number.
     fn poll(&mut self, _number: u64) -> Result<WatchedPullRequest, Failure> {
@@ -463,6 +474,12 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
             _ => Event::Failed(Failure::SandboxDown { seen: "it does not run".to_owned() }),
         },
         ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
+        ForgeEffect::FindPerson { account, .. } => on
+            .person_of(*account)
+            .map_or_else(Event::Failed, |found| Event::PersonFound { account: *account, found }),
+        ForgeEffect::Respond { number, what, .. } => {
+            on.respond(*number, what).map_or_else(Event::Failed, |()| Event::Responded)
+        }
         ForgeEffect::PollPullRequest { number, .. } => {
             on.poll(*number).map_or_else(Event::Failed, Event::PullRequestPolled)
         }

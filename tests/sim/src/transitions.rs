@@ -92,7 +92,7 @@ pub fn kind(event: &Event) -> &'static str {
             Outgoing::Refused { .. } => "work refused",
         },
         Event::Pushed(ended) => match ended {
-            PushEnd::Done => "pushed",
+            PushEnd::Done { .. } => "pushed",
             PushEnd::Changed => "not pushed: files changed",
             PushEnd::Theirs { .. } | PushEnd::Moved { .. } => "not pushed: branch moved",
             PushEnd::Refused { .. } => "not pushed: refused",
@@ -101,6 +101,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Brought { .. } => "brought",
         Event::FailuresRead(_) => "failures read",
         Event::Queued => "queued",
+        Event::PersonFound { .. } => "person found",
+        Event::Responded => "responded",
         Event::PullRequestPolled(_) => "pull request polled",
         Event::PullRequestActed(_) => "acted",
         Event::GivenPullFound(_) => "given pull request found",

@@ -265,7 +265,7 @@ impl Sandboxes {
     ///
     /// # Errors
     /// The class of the failure.
-    pub(crate) async fn bring_named(
+    pub async fn bring_named(
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,

@@ -15,7 +15,7 @@ use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::publication::{Outgoing, PushEnd};
 use bobbin_core::text::{one_line, shorten};
 use bobbin_forge::git::{ObjectId, PackBounds, Push, Pushed, RefName};
-use bobbin_forge::outgoing::{self, NotOutgoing, OutgoingWork};
+use bobbin_forge::outgoing::{self, Compared, NotOutgoing, OutgoingWork};
 use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt};
 use bobbin_sandbox::{ErrorKind, Sandbox};
 
@@ -126,7 +126,8 @@ impl Sandboxes {
         carried: &Carried,
         at_ms: Ms,
     ) -> Result<Event, Failure> {
-        let read = self.read_work(forge, target, carried, Wanted::Newest { at_ms }).await;
+        let wanted = Wanted::Newest { at_ms };
+        let read = self.read_work(forge, target, carried, wanted, None).await;
         let outgoing = match read {
             Ok((commit, OutgoingWork { subject, files, workflows, .. })) => {
                 Outgoing::Ready { commit: commit.to_string(), subject, files, workflows }
@@ -174,7 +175,7 @@ impl Sandboxes {
         let refs = forge.refs(&place, &[name.as_str().to_owned()]).await?;
         let there = refs.refs.get(name.as_str()).map(|found| found.id);
         if there == Some(new) {
-            return Ok(PushEnd::Done);
+            return Ok(PushEnd::Done { changed: Vec::new() });
         }
         if there != old {
             let Some(theirs) = there else {
@@ -188,7 +189,8 @@ impl Sandboxes {
                 PushEnd::Moved { at: Some(at) }
             });
         }
-        let (_, work) = self.read_work(forge, target, carried, Wanted::Shown(new)).await?;
+        let wanted = Wanted::Shown(new);
+        let (_, work) = self.read_work(forge, target, carried, wanted, old).await?;
         if let Some(theirs) = follows
             && !work.commits.contains(&commit(theirs)?)
         {
@@ -203,7 +205,7 @@ impl Sandboxes {
         }
         let push = Push { name, old, new, pack: work.pack };
         Ok(match forge.push(&place, push).await? {
-            Pushed::Done => PushEnd::Done,
+            Pushed::Done => PushEnd::Done { changed: work.since },
             Pushed::Moved { at } => moved(at),
             Pushed::Refused { why } => PushEnd::Refused { why: plain(&why) },
         })
@@ -215,6 +217,7 @@ impl Sandboxes {
         target: WorkTarget<'_>,
         carried: &Carried,
         wanted: Wanted,
+        since: Option<ObjectId>,
     ) -> Result<(ObjectId, OutgoingWork), NotRead> {
         let place = place(&carried.repository)?;
         let Some(base) = &carried.base else {
@@ -223,7 +226,11 @@ impl Sandboxes {
         let base = commit(base)?;
         let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let out = format!(".bobbin/outgoing/{}", target.thread.short_hash());
-        let environment = environment(target.workspace.path(), &out, &base, wanted);
+        let environment = environment(
+            (target.workspace.path(), &out),
+            (&base, &carried.repository.branch),
+            wanted,
+        );
         let ran = self.provider.exec(&sandbox, SCRIPT, &environment, WITHIN).await;
         let ran = ran.map_err(|error| match error.kind {
             ErrorKind::CommandTimeout => NotRead::Refused(
@@ -232,7 +239,7 @@ impl Sandboxes {
             ),
             _ => NotRead::Failed(error.failure),
         })?;
-        let (head, bytes) = collected(ran.exit_code, &ran.text, &base)?;
+        let (head, bytes, from) = collected(ran.exit_code, &ran.text, &base)?;
         if let Wanted::Shown(commit) = wanted
             && commit != head
         {
@@ -242,8 +249,28 @@ impl Sandboxes {
         // They are replaced the next time, if this fails.
         let folder = BTreeMap::from([(OUT.to_owned(), out)]);
         let _ = self.provider.exec(&sandbox, END_SCRIPT, &folder, END_WITHIN).await;
-        let work = outgoing::read(forge, &place, &base, &head, pack).await?;
+        let into = self.newest_of(forge, &place, carried, from != base).await?;
+        let compared = Compared { base, from, into, since };
+        let work = outgoing::read(forge, &place, &compared, &head, pack).await?;
         Ok((head, work.ok_or(NotRead::Unchanged)?))
+    }
+
+    /// Where the branch is into which the work goes, if that is wanted.
+    async fn newest_of(
+        &self,
+        forge: &dyn Forge,
+        place: &RepositoryAt,
+        carried: &Carried,
+        is_wanted: bool,
+    ) -> Result<Option<ObjectId>, NotRead> {
+        let Ok(name) = RefName::branch(&carried.repository.branch) else {
+            return Ok(None);
+        };
+        if !is_wanted {
+            return Ok(None);
+        }
+        let refs = forge.refs(place, &[name.as_str().to_owned()]).await?;
+        Ok(refs.refs.get(name.as_str()).map(|found| found.commit()))
     }
 
     /// The files of the script, one after the other.
@@ -284,9 +311,8 @@ fn plain(why: &str) -> String {
 }
 
 fn environment(
-    workspace: &str,
-    out: &str,
-    base: &ObjectId,
+    (workspace, out): (&str, &str),
+    (base, into): (&ObjectId, &str),
     wanted: Wanted,
 ) -> BTreeMap<String, String> {
     let (at, commit) = match wanted {
@@ -297,6 +323,7 @@ fn environment(
         (WORKSPACE.to_owned(), workspace.to_owned()),
         (OUT.to_owned(), out.to_owned()),
         ("BOBBIN_BASE".to_owned(), base.to_string()),
+        ("BOBBIN_INTO".to_owned(), into.to_owned()),
         ("BOBBIN_AT".to_owned(), at),
         ("BOBBIN_COMMIT".to_owned(), commit),
         ("BOBBIN_BYTES".to_owned(), BYTES_MAX.to_string()),
@@ -304,8 +331,13 @@ fn environment(
     ])
 }
 
-/// The commit and the number of bytes that the script claims to have put into files.
-fn collected(exit: i64, text: &str, base: &ObjectId) -> Result<(ObjectId, usize), NotRead> {
+/// The commit and the number of bytes that the script claims to have put into files, and what it left out with all
+/// before it.
+fn collected(
+    exit: i64,
+    text: &str,
+    base: &ObjectId,
+) -> Result<(ObjectId, usize, ObjectId), NotRead> {
     match exit {
         0 => {}
         EXIT_NO_GIT => return refused("Git is not installed in the sandbox's image."),
@@ -327,11 +359,12 @@ fn collected(exit: i64, text: &str, base: &ObjectId) -> Result<(ObjectId, usize)
         }
     }
     let claim = text.trim_end().lines().last().and_then(|line| {
-        let (id, bytes) = line.strip_prefix("outgoing ")?.split_once(' ')?;
-        Some((id.parse().ok()?, bytes.parse().ok()?))
+        let mut words = line.strip_prefix("outgoing ")?.split(' ');
+        let claim = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some((claim.0, claim.1, words.next()?.parse().ok()?))
     });
     match claim {
-        Some((id, bytes)) if bytes <= BYTES_MAX => Ok((id, bytes)),
+        Some(claim) if claim.1 <= BYTES_MAX => Ok(claim),
         _ => refused(UNCLEAR),
     }
 }
@@ -392,7 +425,8 @@ mod tests {
             wanted: Wanted,
             changed: &[(&str, &str)],
         ) -> Result<(ObjectId, usize), NotRead> {
-            let mut environment = environment("project", OUT_FOLDER, &self.base, wanted);
+            let mut environment =
+                environment(("project", OUT_FOLDER), (&self.base, "main"), wanted);
             for (name, value) in changed {
                 environment.insert((*name).to_owned(), (*value).to_owned());
             }
@@ -402,6 +436,7 @@ mod tests {
             let text = [ran.stdout, ran.stderr].concat();
             let exit = ran.status.code().unwrap();
             collected(exit.into(), &String::from_utf8_lossy(&text), &self.base)
+                .map(|(head, bytes, _)| (head, bytes))
         }
 
         fn newest(&self) -> Result<(ObjectId, usize), NotRead> {
@@ -608,12 +643,21 @@ mod tests {
     #[test]
     fn claims_of_the_sandbox_are_bounded() {
         let base = ObjectId::of(bobbin_forge::git::ObjectKind::Blob, b"");
-        let read = |text: &str| collected(0, text, &base);
-        assert_eq!(read(&format!("warning\noutgoing {base} 12\n")).unwrap(), (base, 12));
-        for text in ["", "outgoing", "outgoing x 12", &format!("outgoing {base} -1")] {
+        let read = |text: &str| collected(0, text, &base).map(|(head, bytes, _)| (head, bytes));
+        assert_eq!(read(&format!("warning\noutgoing {base} 12 {base}\n")).unwrap(), (base, 12));
+        for text in [
+            "",
+            "outgoing",
+            &format!("outgoing {base} 12"),
+            &format!("outgoing x 12 {base}"),
+            &format!("outgoing {base} -1 {base}"),
+        ] {
             assert_eq!(why(read(text)), UNCLEAR);
         }
-        assert_eq!(why(read(&format!("outgoing {base} {}", BYTES_MAX + 1))), UNCLEAR);
+        assert_eq!(why(read(&format!("outgoing {base} {} {base}", BYTES_MAX + 1))), UNCLEAR);
+        let collected = |exit, text: &str, base: &ObjectId| {
+            collected(exit, text, base).map(|(head, bytes, _)| (head, bytes))
+        };
         let words = why(collected(1, "warning\nfatal: no\tspace\u{1b} left\n", &base));
         assert!(
             words.starts_with("The work could not be collected. Git said: fatal: no"),

@@ -1,7 +1,7 @@
 # Makes one commit of all that a checkout holds, keeps it under a ref, and puts what it has beyond the commit that was
 # brought into files for the worker. The agent's files, its index and its branch stay as they are. Its last line is
-# `outgoing COMMIT BYTES`. Set in the environment: BOBBIN_WORKSPACE, the checkout; BOBBIN_BASE, the commit that was
-# brought; BOBBIN_AT, the time of a new commit in seconds since 1970; BOBBIN_COMMIT, the commit that a person was shown,
+# `outgoing COMMIT BYTES FROM`; FROM is the newest commit of the branch into which the work goes that the work has. Set in the environment: BOBBIN_WORKSPACE, the checkout; BOBBIN_BASE, the commit that was
+# brought; BOBBIN_INTO, the short name of that branch; BOBBIN_AT, the time of a new commit in seconds since 1970; BOBBIN_COMMIT, the commit that a person was shown,
 # empty if there is none yet; BOBBIN_OUT, the folder of the files; BOBBIN_BYTES, the most bytes of all of them, and
 # BOBBIN_PIECE, those of one. Runs in the sandbox's working directory, by any POSIX shell. Exit codes: outgoing.rs.
 umask 077
@@ -42,13 +42,15 @@ else
   exit 6
 fi
 [ -z "$BOBBIN_COMMIT" ] || [ "$commit" = "$BOBBIN_COMMIT" ] || exit 6
-[ "$commit" != "$BOBBIN_BASE" ] || exit 5
+from=$(git_ merge-base "$commit" "refs/remotes/origin/$BOBBIN_INTO" 2>/dev/null) || from=$BOBBIN_BASE
+git_ merge-base --is-ancestor "$BOBBIN_BASE" "$from" 2>/dev/null || from=$BOBBIN_BASE
+[ "$commit" != "$from" ] || exit 5
 # Nobody else writes this ref: a lock on it is of a script that was ended.
 rm -f "$(git_ rev-parse --git-path "$ref").lock"
 git_ update-ref "$ref" "$commit" 2>"$out/words" || failed
 
 {
-  printf '%s\n^%s\n' "$commit" "$BOBBIN_BASE" |
+  printf '%s\n^%s\n^%s\n' "$commit" "$BOBBIN_BASE" "$from" |
     git_ pack-objects -q --revs --stdout --window=0 --no-reuse-delta --no-use-bitmap-index 2>"$out/words"
   echo $? >"$out/status"
 } | head -c $((BOBBIN_BYTES + 1)) >"$out/pack"
@@ -60,5 +62,5 @@ while [ $((n * BOBBIN_PIECE)) -lt "$bytes" ]; do
   dd if="$out/pack" of="$out/$n" bs="$BOBBIN_PIECE" skip="$n" count=1 2>"$out/words" || failed
   n=$((n + 1))
 done
-echo "outgoing $commit $bytes"
+echo "outgoing $commit $bytes $from"
 exit 0

@@ -16,7 +16,7 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
             let of = kind(command).ok_or(
-                "Choose a default: repo, model, agent, provider, runtime, pull-requests or submodules.",
+                "Choose a default: repo, model, agent, provider, runtime, pull-requests, pull-requests-by, submodules or review-bots.",
             )?;
             let value = command.text(VALUE).map(str::trim);
             Ok(SettingsChange::Default {

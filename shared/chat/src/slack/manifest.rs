@@ -15,7 +15,7 @@ use super::actions::SHORTCUT;
 pub const COMMAND: &str = "/bobbin";
 
 /// Every Web API method that we call, with the scopes without which it fails somewhere.
-pub const METHODS: [(&str, &[&str]); 15] = [
+pub const METHODS: [(&str, &[&str]); 16] = [
     ("agents.sessions.setStatus", &["chat:write"]),
     ("assistant.threads.setStatus", &["chat:write"]),
     ("auth.test", &[]),
@@ -33,6 +33,7 @@ pub const METHODS: [(&str, &[&str]); 15] = [
         "conversations.replies",
         &["channels:history", "groups:history", "im:history", "mpim:history"],
     ),
+    ("conversations.members", &["channels:read", "groups:read", "im:read", "mpim:read"]),
     ("files.completeUploadExternal", &["files:write"]),
     ("files.getUploadURLExternal", &["files:write"]),
     ("users.info", &["users:read"]),

@@ -618,6 +618,8 @@ pub enum PostKind {
     PullRequest,
     /// That the pull request has ended.
     PullRequestEnd,
+    /// That somebody asked for a task below the pull request.
+    PullRequestTask,
 }
 
 /// The name of a post: 24 hex digits (Discord's nonce has room for 25 characters; Slack carries it as metadata).
@@ -638,6 +640,7 @@ pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
         PostKind::PullReviewText => "pull-review-text".to_owned(),
         PostKind::PullRequest => "pull-request".to_owned(),
         PostKind::PullRequestEnd => "pull-request-end".to_owned(),
+        PostKind::PullRequestTask => "pull-request-task".to_owned(),
     };
     digest(&["post", &thread.to_string(), turn, &kind])[..24].to_owned()
 }

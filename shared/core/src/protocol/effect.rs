@@ -18,6 +18,7 @@ use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
+use crate::records::responses::Response;
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -239,6 +240,22 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// The checks.
         checks: Vec<Check>,
+    },
+    /// Find the person of the thread's place who has connected this account. Answers `PersonFound`.
+    FindPerson {
+        /// The forge's id of the account.
+        account: u64,
+        /// The channel to which they have to belong.
+        channel: Option<String>,
+    },
+    /// Do this below an open pull request. Answers `Responded`.
+    Respond {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Number of the pull request.
+        number: u64,
+        /// What; its own name or target makes a repeat harmless.
+        what: Response,
     },
     /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
     PollPullRequest {
@@ -613,6 +630,8 @@ impl ForgeEffect {
             Self::FindPullRequest { .. } => "find_pull_request",
             Self::Bring { .. } => "bring_branch",
             Self::ReadFailures { .. } => "read_failures",
+            Self::FindPerson { .. } => "find_person",
+            Self::Respond { .. } => "respond",
             Self::PollPullRequest { .. } => "poll_pull_request",
             Self::ActOnPullRequest { .. } => "act_on_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",

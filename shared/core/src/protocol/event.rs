@@ -2,7 +2,7 @@
 
 use crate::base::failure::Failure;
 use crate::base::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
-use crate::base::person::Person;
+use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Settlement};
@@ -120,6 +120,15 @@ pub enum Event {
     FailuresRead(String),
     /// The messages are queued.
     Queued,
+    /// Who has connected this account, and how they belong to the channel; `None`: nobody of the thread's place.
+    PersonFound {
+        /// The forge's id of the account.
+        account: u64,
+        /// The person.
+        found: Option<(Person, Membership)>,
+    },
+    /// It was done below the pull request, or the forge does not want it.
+    Responded,
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),
     /// How a person's act on the pull request ended.

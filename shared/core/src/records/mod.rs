@@ -20,6 +20,7 @@ pub mod outside;
 pub mod parked;
 pub mod publication;
 pub mod pull_request;
+pub mod responses;
 pub mod run;
 pub mod sandbox;
 pub mod session;

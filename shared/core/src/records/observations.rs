@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
+use crate::base::person::{Membership, Person};
 use crate::records::ask::Settlement;
 use crate::records::card::CardState;
 use crate::records::carried::{FoundRepository, LeftOut};
@@ -146,8 +147,14 @@ pub struct ForgeObserved {
     pub brought: BTreeMap<String, bool>,
     /// What failed checks say.
     pub failures: Option<String>,
-    /// The fix's messages are queued.
-    pub is_queued: bool,
+    /// Messages that were queued, by id.
+    pub queued: BTreeSet<TurnId>,
+    /// People who have connected accounts, by the account.
+    pub people: BTreeMap<u64, Option<(Person, Membership)>>,
+    /// Tasks from the forge of which the thread was told.
+    pub told_tasks: BTreeSet<TurnId>,
+    /// A response below the pull request failed in this delivery.
+    pub is_response_tried: bool,
     /// The card by that poll.
     pub card: Option<PullRequestCard>,
     /// When the next poll is due once the card is shown.

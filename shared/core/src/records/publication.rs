@@ -226,7 +226,10 @@ impl OutgoingChange {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PushEnd {
     /// The branch is at the commit.
-    Done,
+    Done {
+        /// What the push has changed on the branch; empty if an earlier one had moved it.
+        changed: Vec<OutgoingFile>,
+    },
     /// The sandbox has other files than those that were shown: nothing was pushed.
     Changed,
     /// Somebody else has moved the branch to this commit, which is beside the checkout now: nothing was pushed.

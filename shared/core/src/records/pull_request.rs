@@ -102,6 +102,8 @@ pub enum ReviewDecision {
 pub struct Author {
     /// Its name; empty if the account is deleted.
     pub login: String,
+    /// The forge's id of it; 0 if the account is deleted.
+    pub id: u64,
     /// It is a program's.
     pub is_bot: bool,
 }

@@ -7,9 +7,12 @@ use crate::records::carried::ForgeRepository;
 use crate::records::checks::SeenChecks;
 use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
+use crate::records::responses::{Remark, Response};
 
 /// Names of checks and people that a card lists of each kind.
 pub const NAMES_SHOWN: usize = 5;
+/// Responses that wait: three fixes of ten threads each.
+const RESPONSES_MAX: usize = 100;
 
 /// The watch of an open pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,6 +50,18 @@ pub struct Watch {
     /// Names of what fixes were begun for, newest last: none is begun for twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
+    /// Comments that asked for something, and were dealt with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<Remark>,
+    /// Somebody who may not ask was told what it takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_told_connect: bool,
+    /// What is still to be done below the pull request, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub responses: Vec<Response>,
+    /// Tries of the first of them that have failed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub response_failures: u32,
     /// Polls that have failed since one did not; of one that has ended, tries to tell that.
     #[serde(default)]
     pub failures: u32,
@@ -74,7 +89,25 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
+            heard: Vec::new(),
+            has_told_connect: false,
+            responses: Vec::new(),
+            response_failures: 0,
             failures: 0,
+        }
+    }
+
+    /// The next poll is due then; what is still to be done below the pull request is tried again with it, and soon.
+    pub fn rest_until(&mut self, at_ms: Ms) {
+        if self.responses.is_empty() {
+            self.due_at_ms = at_ms;
+        }
+    }
+
+    /// This is to be done below the pull request, after what waits already.
+    pub fn respond(&mut self, what: Response) {
+        if self.responses.len() < RESPONSES_MAX && !self.responses.contains(&what) {
+            self.responses.push(what);
         }
     }
 }
@@ -86,6 +119,32 @@ pub struct Fix {
     pub name: String,
     /// The message of the press.
     pub press: TurnId,
+    /// Names of what it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
+    /// The review threads that it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<FixedThread>,
+    /// The people whose reviews it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
+}
+
+/// A review thread that a fix is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FixedThread {
+    /// The forge's id of the thread.
+    pub id: String,
+    /// Id of its first comment, which replies go to.
+    pub top: u64,
+    /// A program began it: it is resolved with the reply. People resolve their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bots: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(failures: &u32) -> bool {
+    *failures == 0
 }
 
 /// What the card of a pull request shows. Names are somebody else's words.

@@ -320,7 +320,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
             subcommand(SHOW, "Show who may use it where, the defaults, and the last changes", &[]),
             subcommand(
                 DEFAULT,
-                "Set or clear a default: repository, model, agent, provider, runtime, pull requests, submodules",
+                "Set or clear a default: repository, model, agent, provider, runtime, pull requests, and others",
                 &[
                     required(WHAT, "Which default", Takes::OneOf(&DEFAULTS)),
                     optional(

@@ -43,6 +43,34 @@ pub struct Selection {
     /// Whether submodules come with a repository of the forge, by a word of [`SUBMODULES`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submodules: Option<String>,
+    /// Programs at the forge whose reviews count like those of people, as [`review_bots`] writes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review_bots: Option<String>,
+}
+
+/// Programs that one setting names.
+const BOTS_MAX: usize = 10;
+/// Longest name of one: GitHub's own bound for accounts.
+const BOT_BYTES_MAX: usize = 39;
+
+/// The names in a list of programs, apart from commas and spaces, without GitHub's `[bot]` behind them. Empty if one of
+/// them cannot be a name, or there are too many.
+#[must_use]
+pub fn review_bots(list: &str) -> Vec<String> {
+    let apart = list.split([',', ' ']).filter(|name| !name.is_empty());
+    let names: Vec<String> = apart.map(bot_name).collect();
+    let is_name = |name: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        (1..=BOT_BYTES_MAX).contains(&name.len()) && name.chars().all(plain)
+    };
+    if names.len() <= BOTS_MAX && names.iter().all(is_name) { names } else { Vec::new() }
+}
+
+/// The name of a program, as lists of them have it.
+#[must_use]
+pub fn bot_name(login: &str) -> String {
+    let name = login.to_ascii_lowercase();
+    name.strip_suffix("[bot]").unwrap_or(&name).to_owned()
 }
 
 /// Whether submodules come with a repository: the first word if nobody chose.
@@ -121,6 +149,7 @@ impl Selection {
             pull_requests: first(&self.pull_requests, &other.pull_requests),
             pull_requests_by: first(&self.pull_requests_by, &other.pull_requests_by),
             submodules: first(&self.submodules, &other.submodules),
+            review_bots: first(&self.review_bots, &other.review_bots),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
-use crate::tenant::selection::{PullRequests, PullRequestsBy, SUBMODULES, Selection};
+use crate::tenant::selection::{PullRequests, PullRequestsBy, SUBMODULES, Selection, review_bots};
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
@@ -155,6 +155,8 @@ pub enum DefaultKind {
     PullRequestsBy,
     /// Whether submodules come with a repository of the forge.
     Submodules,
+    /// Programs at the forge whose reviews count.
+    ReviewBots,
 }
 
 /// A list of the settings.
@@ -390,7 +392,7 @@ struct KindRow {
 
 impl DefaultKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Repo,
         Self::Model,
         Self::Agent,
@@ -399,6 +401,7 @@ impl DefaultKind {
         Self::PullRequests,
         Self::PullRequestsBy,
         Self::Submodules,
+        Self::ReviewBots,
     ];
 
     const fn row(self) -> KindRow {
@@ -467,6 +470,14 @@ impl DefaultKind {
                 of: |selection| &selection.submodules,
                 of_mut: |selection| &mut selection.submodules,
             },
+            Self::ReviewBots => KindRow {
+                word: "review-bots",
+                label: "Review bots",
+                expected: "the bots whose reviews count: up to ten names with commas between them",
+                choices: &[],
+                of: |selection| &selection.review_bots,
+                of_mut: |selection| &mut selection.review_bots,
+            },
         }
     }
 
@@ -504,6 +515,10 @@ impl DefaultKind {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
             return if fits { Ok(name) } else { Err(unusable()) };
+        }
+        if self == Self::ReviewBots {
+            let names = review_bots(value).join(",");
+            return if names.is_empty() { Err(unusable()) } else { Ok(names) };
         }
         // In the form in which people copy it.
         let value = match self {

@@ -27,6 +27,7 @@ use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{
     Pressed, Proposal, Publication, PullRequestRef, PullRequestState,
 };
+use bobbin_core::records::responses::{NewRemark, Remark, Response};
 use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
@@ -37,7 +38,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::{Fix, Watch};
+use bobbin_core::records::watch::{Fix, FixedThread, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
@@ -380,10 +381,30 @@ fn watch() -> Watch {
         checks: Some(SeenChecks { digest: "fedcba".to_owned(), since_ms: T }),
         polled_at_ms: T,
         failures: 2,
-        fix: Some(Fix { name: "0123456789abcdef01234567".to_owned(), press: "p-2".into() }),
+        fix: Some(Fix {
+            name: "0123456789abcdef01234567".to_owned(),
+            press: "p-2".into(),
+            items: vec!["89abcdef0123456789abcdef".to_owned()],
+            threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
+            reviewers: vec!["ada".to_owned()],
+        }),
+        heard: vec![Remark::Line(12), Remark::Whole(13)],
+        has_told_connect: true,
+        responses: responses(),
+        response_failures: 1,
         begun: vec!["89abcdef0123456789abcdef".to_owned()],
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }
+}
+
+fn responses() -> Vec<Response> {
+    let say = NewRemark { thread: Some(11), name: "turn-1".to_owned(), body: "Done.".to_owned() };
+    vec![
+        Response::Seen(Remark::Line(11)),
+        Response::Say(say),
+        Response::Resolve { thread: "PRRT_1".to_owned() },
+        Response::AskForReview { logins: vec!["ada".to_owned()] },
+    ]
 }
 
 /// What a thread could not be told, of each kind.
@@ -692,6 +713,7 @@ fn of_a_runtime() -> Selection {
         pull_requests: Some("ready".to_owned()),
         pull_requests_by: Some("linked".to_owned()),
         submodules: Some("yes".to_owned()),
+        review_bots: Some("lint-bot,style-bot".to_owned()),
         ..of_a_sandbox()
     }
 }

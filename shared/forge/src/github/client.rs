@@ -192,8 +192,18 @@ impl GitHub {
     }
 
     /// An error of an operation, with the page on which the owner can mend it.
-    pub(super) fn told(&self, at: &RepositoryAt, error: impl Into<ForgeError>) -> ForgeError {
-        let error = error.into();
+    /// Ends the token of an operation, and says how that ended.
+    pub(super) async fn ended<T, E: Into<ForgeError>>(
+        &self,
+        at: &RepositoryAt,
+        token: Token,
+        result: Result<T, E>,
+    ) -> ForgeResult<T> {
+        token.end().await;
+        result.map_err(|error| self.told(at, error.into()))
+    }
+
+    pub(super) fn told(&self, at: &RepositoryAt, error: ForgeError) -> ForgeError {
         match error.kind {
             ForgeErrorKind::NotAllowedAddress => {
                 let (web, owner) = (&self.settings.addresses.web, at.name.owner());
@@ -291,8 +301,7 @@ impl Forge for GitHub {
     async fn refs(&self, at: &RepositoryAt, prefixes: &[String]) -> ForgeResult<Refs> {
         let token = self.token(at, Right::ReadContents).await?;
         let refs = self.remote(at, &token).refs(prefixes).await;
-        token.end().await;
-        refs.map_err(|error| self.told(at, failed(error)))
+        self.ended(at, token, refs.map_err(failed)).await
     }
 
     async fn fetch(
@@ -303,15 +312,13 @@ impl Forge for GitHub {
     ) -> ForgeResult<Fetched> {
         let token = self.token(at, Right::ReadContents).await?;
         let fetched = self.remote(at, &token).fetch(what, sink).await;
-        token.end().await;
-        fetched.map_err(|error| self.told(at, failed(error)))
+        self.ended(at, token, fetched.map_err(failed)).await
     }
 
     async fn push(&self, at: &RepositoryAt, push: Push) -> ForgeResult<Pushed> {
         let token = self.token(at, Right::WriteContents).await?;
         let pushed = self.remote(at, &token).push(push).await;
-        token.end().await;
-        pushed.map_err(failed).and_then(explained).map_err(|error| self.told(at, error))
+        self.ended(at, token, pushed.map_err(failed).and_then(explained)).await
     }
 
     async fn tree(&self, at: &RepositoryAt, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
@@ -320,8 +327,7 @@ impl Forge for GitHub {
         let id = tree.to_string();
         let path = ["repos", name.owner(), name.name(), "git", "trees", &id];
         let read = self.rest.read(Call::get(token.by(), &path)).await;
-        token.end().await;
-        let body: TreeBody = read.map_err(|error| self.told(at, error))?;
+        let body: TreeBody = self.ended(at, token, read).await?;
         if body.truncated {
             let seen = "A folder has more entries than GitHub lists.";
             return Err(ForgeError::lasting(
@@ -346,8 +352,7 @@ impl Forge for GitHub {
         // The first page lists changed files with their differences; no other does.
         let query = [("per_page", "1"), ("page", "2")];
         let read = self.rest.read(Call::get(token.by(), &path).with(&query)).await;
-        token.end().await;
-        let body: ComparisonBody = read.map_err(|error| self.told(at, error))?;
+        let body: ComparisonBody = self.ended(at, token, read).await?;
         Ok(body.merge_base_commit.sha)
     }
 
@@ -359,8 +364,7 @@ impl Forge for GitHub {
         let token = self.token(at, Right::ReadPullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let found = pulls::newest(&self.rest, token.by(), (at.repository, name), head).await;
-        token.end().await;
-        found.map_err(|error| self.told(at, error))
+        self.ended(at, token, found).await
     }
 
     async fn open_pull_request(
@@ -374,8 +378,7 @@ impl Forge for GitHub {
         };
         let token = self.token(at, right).await?;
         let opened = self.opened(at, new, &token).await;
-        token.end().await;
-        opened.map_err(|error| self.told(at, error))
+        self.ended(at, token, opened).await
     }
 
     async fn poll_pull_request(
@@ -386,8 +389,7 @@ impl Forge for GitHub {
         let token = self.token(at, Right::PollPullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let polled = poll::poll(&self.rest, token.by(), (at.repository, name), number).await;
-        token.end().await;
-        polled.map_err(|error| self.told(at, error))
+        self.ended(at, token, polled).await
     }
 
     async fn required_checks(
@@ -398,8 +400,7 @@ impl Forge for GitHub {
         let token = self.token(at, Right::ReadContents).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let read = required::read(&self.rest, token.by(), name, base).await;
-        token.end().await;
-        read.map_err(|error| self.told(at, error))
+        self.ended(at, token, read).await
     }
 
     async fn writers(&self, at: &RepositoryAt, logins: &[String]) -> ForgeResult<Vec<String>> {
@@ -409,8 +410,7 @@ impl Forge for GitHub {
         let token = self.token(at, Right::Metadata).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let read = people::writers(&self.rest, token.by(), name, logins).await;
-        token.end().await;
-        read.map_err(|error| self.told(at, error))
+        self.ended(at, token, read).await
     }
 
     async fn update_pull_request(
@@ -421,8 +421,7 @@ impl Forge for GitHub {
         let token = self.token(at, Right::WritePullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let changed = pulls::change(&self.rest, token.by(), name, change).await;
-        token.end().await;
-        changed.map_err(|error| self.told(at, error))
+        self.ended(at, token, changed).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a person does with a pull request that is finished: ready for review, merged, or brought up to its base.
 
+use bobbin_core::records::publication::{ActEnd, PullRequestAct};
 use bobbin_http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -7,7 +8,6 @@ use serde_json::json;
 use super::rest::{By, Call, RestClient, RestError};
 use crate::error::{ForgeError, ForgeResult};
 use crate::forge::RepositoryName;
-use crate::pull_requests::{BranchUpdate, Merged};
 
 const READY: &str = include_str!("ready.graphql");
 const ENQUEUE: &str = include_str!("enqueue.graphql");
@@ -59,30 +59,38 @@ pub(super) struct Finishing<'a> {
 }
 
 impl Finishing<'_> {
+    pub(super) async fn act(&self, act: PullRequestAct, head: &str) -> ForgeResult<ActEnd> {
+        match act {
+            PullRequestAct::MarkReady => self.mark_ready().await,
+            PullRequestAct::Merge => self.merge(head).await,
+            PullRequestAct::UpdateBranch => self.update_branch(head).await,
+        }
+    }
+
     async fn pull(&self) -> Result<OpenPullBody, RestError> {
         let number = self.number.to_string();
         let path = ["repos", self.name.owner(), self.name.name(), "pulls", &number];
         self.rest.read(Call::get(self.by, &path)).await
     }
 
-    pub(super) async fn mark_ready(&self) -> ForgeResult<()> {
+    async fn mark_ready(&self) -> ForgeResult<ActEnd> {
         let pull = self.pull().await?;
         if pull.draft {
             let variables = json!({"pullRequest": pull.node_id});
             self.rest.graphql(self.person, READY, &variables).await?;
         }
-        Ok(())
+        Ok(ActEnd::Done)
     }
 
-    pub(super) async fn merge(&self, head: &str) -> ForgeResult<Merged> {
+    async fn merge(&self, head: &str) -> ForgeResult<ActEnd> {
         let pull = self.pull().await?;
         if pull.head.sha != head {
-            return Ok(Merged::HeadMoved);
+            return Ok(ActEnd::HeadMoved);
         }
         if pull.merged_at.is_some() {
-            return Ok(Merged::Done);
+            return Ok(ActEnd::Done);
         }
-        let refused = |why: &str| Ok(Merged::Refused { why: why.to_owned() });
+        let refused = |why: &str| Ok(ActEnd::Refused { why: why.to_owned() });
         if pull.state != "open" {
             return refused("It is closed.");
         }
@@ -94,42 +102,42 @@ impl Finishing<'_> {
         let body = json!({"sha": head, "merge_method": ways.first()});
         let call = Call::sending(self.person, Method::PUT, &path, &body);
         let error = match self.rest.send(call).await {
-            Ok(_) => return Ok(Merged::Done),
+            Ok(_) => return Ok(ActEnd::Done),
             Err(error) => error,
         };
         match (&error, error.status()) {
-            (_, Some(409)) => Ok(Merged::HeadMoved),
+            (_, Some(409)) => Ok(ActEnd::HeadMoved),
             (_, Some(405)) if error.says("merge queue") => self.enqueue(&pull.node_id, head).await,
             (RestError::Refused(refusal), Some(403 | 405 | 422)) => refused(&refusal.said),
             _ => Err(error.into()),
         }
     }
 
-    async fn enqueue(&self, node: &str, head: &str) -> ForgeResult<Merged> {
+    async fn enqueue(&self, node: &str, head: &str) -> ForgeResult<ActEnd> {
         let variables = json!({"pullRequest": node, "head": head});
         match self.rest.graphql(self.person, ENQUEUE, &variables).await {
-            Ok(_) => Ok(Merged::Queued),
-            Err(error) if is_queued(&error) => Ok(Merged::Queued),
+            Ok(_) => Ok(ActEnd::Queued),
+            Err(error) if is_queued(&error) => Ok(ActEnd::Queued),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) async fn update_branch(&self, head: &str) -> ForgeResult<BranchUpdate> {
+    async fn update_branch(&self, head: &str) -> ForgeResult<ActEnd> {
         let number = self.number.to_string();
         let path =
             ["repos", self.name.owner(), self.name.name(), "pulls", &number, "update-branch"];
         let body = json!({"expected_head_sha": head});
         let call = Call::sending(self.person, Method::PUT, &path, &body);
         let error = match self.rest.send(call).await {
-            Ok(_) => return Ok(BranchUpdate::Done),
+            Ok(_) => return Ok(ActEnd::Done),
             Err(error) => error,
         };
         match (&error, error.status()) {
-            (_, Some(422)) if error.says("expected head sha") => Ok(BranchUpdate::HeadMoved),
-            (_, Some(422)) if error.says("no new commits") => Ok(BranchUpdate::Done),
-            (_, Some(422)) if error.says("conflict") => Ok(BranchUpdate::Conflicts),
+            (_, Some(422)) if error.says("expected head sha") => Ok(ActEnd::HeadMoved),
+            (_, Some(422)) if error.says("no new commits") => Ok(ActEnd::Done),
+            (_, Some(422)) if error.says("conflict") => Ok(ActEnd::Conflicts),
             (RestError::Refused(refusal), Some(403 | 422)) => {
-                Ok(BranchUpdate::Refused { why: refusal.said.clone() })
+                Ok(ActEnd::Refused { why: refusal.said.clone() })
             }
             _ => Err(error.into()),
         }

@@ -201,7 +201,7 @@ impl People for GitHub {
         let body: PermissionBody = match read {
             Ok(body) => body,
             Err(error) if error.status() == Some(404) => return Ok(Permission::None),
-            Err(error) => return Err(self.told(at, error)),
+            Err(error) => return Err(self.told(at, error.into())),
         };
         let permission = body.permission();
         // The name may be another person's by now.

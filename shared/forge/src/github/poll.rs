@@ -156,6 +156,9 @@ struct AuthorBody {
     #[serde(rename = "__typename")]
     kind: String,
     login: String,
+    /// Absent for programs.
+    #[serde(rename = "databaseId")]
+    id: Option<u64>,
 }
 
 /// The pull request with this number.
@@ -326,7 +329,8 @@ impl AuthorBody {
     /// An account that is deleted wrote as nobody.
     fn seen(author: Option<Self>) -> Author {
         let is_bot = author.as_ref().is_some_and(|author| author.kind == "Bot");
-        Author { login: author.map(|author| author.login).unwrap_or_default(), is_bot }
+        let id = author.as_ref().and_then(|author| author.id).unwrap_or(0);
+        Author { login: author.map(|author| author.login).unwrap_or_default(), id, is_bot }
     }
 }
 

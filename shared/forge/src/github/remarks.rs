@@ -1,12 +1,12 @@
 //! What Bobbin says below a pull request.
 
+use bobbin_core::records::responses::{NewRemark, Remark};
 use bobbin_http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::rest::{By, Call, RestClient, RestError};
 use crate::forge::RepositoryName;
-use crate::pull_requests::{NewRemark, Remark};
 
 /// Items on a page, and how many pages of the newest remarks are searched for one's own.
 const PAGE_ITEMS: &str = "100";

@@ -5,7 +5,7 @@ use std::path::Path;
 use bobbin_core::records::publication::FILES_MAX;
 use bobbin_forge::ForgeErrorKind;
 use bobbin_forge::git::ObjectId;
-use bobbin_forge::outgoing::{self, NotOutgoing, OutgoingWork};
+use bobbin_forge::outgoing::{self, Compared, NotOutgoing, OutgoingWork};
 use serde_json::{Value, json};
 
 use crate::git::{ObjectPlace, git, raw};
@@ -48,7 +48,7 @@ async fn read(
     head: ObjectId,
     pack: Vec<u8>,
 ) -> Result<Option<OutgoingWork>, String> {
-    let read = outgoing::read(&world.github(), &at(), &base, &head, pack).await;
+    let read = outgoing::read(&world.github(), &at(), &Compared::with(base), &head, pack).await;
     read.map_err(|error| match error {
         NotOutgoing::Refused(why) => why,
         NotOutgoing::Failed(error) => panic!("{error:?}"),
@@ -426,12 +426,13 @@ async fn silent_forge_is_a_failure() {
     let route = format!("GET /repos/acme/web/git/trees/{base}");
     world.on(&route, reply(502, Value::Null).undescribed());
     let pack = place.pack(Some(base), head);
-    let failed = outgoing::read(&world.github(), &at(), &base, &head, pack.clone()).await;
+    let failed =
+        outgoing::read(&world.github(), &at(), &Compared::with(base), &head, pack.clone()).await;
     let is_other = |kind: &ForgeErrorKind| *kind == ForgeErrorKind::Other;
     assert!(matches!(failed, Err(NotOutgoing::Failed(error)) if is_other(&error.kind)));
     let empty = World::start().await;
     empty.minting();
-    let unknown = outgoing::read(&empty.github(), &at(), &base, &head, pack).await;
+    let unknown = outgoing::read(&empty.github(), &at(), &Compared::with(base), &head, pack).await;
     let is_unknown = |kind: &ForgeErrorKind| *kind == ForgeErrorKind::NotFound;
     assert!(matches!(unknown, Err(NotOutgoing::Failed(error)) if is_unknown(&error.kind)));
 }

@@ -1,9 +1,8 @@
 //! What is read of a pull request beside its poll, and what is done to it.
 
-use bobbin_forge::{
-    BranchUpdate, CheckAnnotation, CheckFailure, ForgeErrorKind, Merged, NewRemark,
-    PullRequests as _, Remark,
-};
+use bobbin_core::records::publication::{ActEnd, PullRequestAct};
+use bobbin_core::records::responses::{NewRemark, Remark, Response};
+use bobbin_forge::{CheckAnnotation, CheckFailure, ForgeErrorKind, PullRequests as _};
 use serde_json::{Value, json};
 
 use crate::world::{Reply, TOKEN, World, at, reply};
@@ -142,13 +141,13 @@ async fn remark_is_said_once() {
     let answer = "POST /repos/acme/web/pulls/5/comments/11/replies";
     world.on(answer, reply(201, json!({})));
     let github = world.github();
-    github.say(&at(), 5, &remark).await.unwrap();
-    github.say(&at(), 5, &remark).await.unwrap();
+    github.respond(&at(), 5, &Response::Say(remark.clone())).await.unwrap();
+    github.respond(&at(), 5, &Response::Say(remark.clone())).await.unwrap();
     assert_eq!(world.one(answer).body, json!({"body": "Renamed it.\n\n<!-- bobbin:turn-1 -->"}));
     let whole = NewRemark { thread: None, ..remark };
     world.on("GET /repos/acme/web/issues/5/comments", reply(200, json!([])));
     world.on("POST /repos/acme/web/issues/5/comments", reply(201, json!({})));
-    github.say(&at(), 5, &whole).await.unwrap();
+    github.respond(&at(), 5, &Response::Say(whole.clone())).await.unwrap();
     assert!(
         world.one("GET /repos/acme/web/issues/5/comments").line.ends_with("?per_page=100&page=1")
     );
@@ -166,8 +165,8 @@ async fn remarks_are_marked_as_seen() {
     // There is one already.
     world.on(whole, reply(200, json!({})));
     let github = world.github();
-    github.mark_seen(&at(), Remark::Line(11)).await.unwrap();
-    github.mark_seen(&at(), Remark::Whole(12)).await.unwrap();
+    github.respond(&at(), 5, &Response::Seen(Remark::Line(11))).await.unwrap();
+    github.respond(&at(), 5, &Response::Seen(Remark::Whole(12))).await.unwrap();
     assert_eq!(world.one(line).body, json!({"content": "eyes"}));
     world.one(whole);
 }
@@ -178,7 +177,11 @@ async fn thread_is_resolved_with_both_rights() {
     let done =
         json!({"data": {"resolveReviewThread": {"thread": {"id": "PRRT_1", "isResolved": true}}}});
     world.on("POST /graphql", reply(200, done).undescribed());
-    world.github().resolve_thread(&at(), "PRRT_1").await.unwrap();
+    world
+        .github()
+        .respond(&at(), 5, &Response::Resolve { thread: "PRRT_1".to_owned() })
+        .await
+        .unwrap();
     let seen = world.one("POST /graphql");
     assert_eq!((seen.bearer(), &seen.body["variables"]), (TOKEN, &json!({"thread": "PRRT_1"})));
     assert_eq!(rights(&world), json!({"contents": "write", "pull_requests": "write"}));
@@ -189,7 +192,11 @@ async fn reviewers_are_asked_again() {
     let world = world().await;
     let ask = "POST /repos/acme/web/pulls/5/requested_reviewers";
     world.on(ask, reply(201, json!({})));
-    world.github().ask_for_review(&at(), 5, &["ada".to_owned()]).await.unwrap();
+    world
+        .github()
+        .respond(&at(), 5, &Response::AskForReview { logins: vec!["ada".to_owned()] })
+        .await
+        .unwrap();
     assert_eq!(world.one(ask).body, json!({"reviewers": ["ada"]}));
 }
 
@@ -201,8 +208,8 @@ async fn draft_is_made_ready_by_the_person() {
     let done = json!({"data": {"markPullRequestReadyForReview": {"pullRequest": {"id": "PR_5", "isDraft": false}}}});
     world.on("POST /graphql", reply(200, done).undescribed());
     let github = world.github();
-    github.mark_ready(&at(), 5, &PERSON.to_owned().into()).await.unwrap();
-    github.mark_ready(&at(), 5, &PERSON.to_owned().into()).await.unwrap();
+    github.act(&at(), 5, (PullRequestAct::MarkReady, ""), &PERSON.to_owned().into()).await.unwrap();
+    github.act(&at(), 5, (PullRequestAct::MarkReady, ""), &PERSON.to_owned().into()).await.unwrap();
     let seen = world.one("POST /graphql");
     assert_eq!((seen.bearer(), &seen.body["variables"]), (PERSON, &json!({"pullRequest": "PR_5"})));
 }
@@ -210,7 +217,7 @@ async fn draft_is_made_ready_by_the_person() {
 const MERGE: &str = "PUT /repos/acme/web/pulls/5/merge";
 
 /// The end of a merge of [`HEAD`], and the world.
-async fn merged(found: Reply, answer: Option<Reply>) -> (World, Merged) {
+async fn merged(found: Reply, answer: Option<Reply>) -> (World, ActEnd) {
     let world = world().await;
     world.on(PULL, found);
     let ways = json!({"allow_merge_commit": false, "allow_squash_merge": true, "allow_rebase_merge": true});
@@ -218,7 +225,11 @@ async fn merged(found: Reply, answer: Option<Reply>) -> (World, Merged) {
     if let Some(answer) = answer {
         world.on(MERGE, answer);
     }
-    let end = world.github().merge(&at(), 5, HEAD, &PERSON.to_owned().into()).await.unwrap();
+    let end = world
+        .github()
+        .act(&at(), 5, (PullRequestAct::Merge, HEAD), &PERSON.to_owned().into())
+        .await
+        .unwrap();
     (world, end)
 }
 
@@ -226,24 +237,24 @@ async fn merged(found: Reply, answer: Option<Reply>) -> (World, Merged) {
 async fn merge_is_bound_to_the_seen_head() {
     let done = reply(200, json!({"sha": HEAD, "merged": true, "message": "Merged"}));
     let (world, end) = merged(pull(json!({})), Some(done)).await;
-    assert_eq!(end, Merged::Done);
+    assert_eq!(end, ActEnd::Done);
     let seen = world.one(MERGE);
     assert_eq!(seen.bearer(), PERSON);
     assert_eq!(seen.body, json!({"sha": HEAD, "merge_method": "squash"}));
     assert_eq!(rights(&world), json!({"pull_requests": "read"}));
     // Another push came in before the press, or before the call.
     let (world, end) = merged(pull(json!({"head": {"sha": "b".repeat(40)}})), None).await;
-    assert_eq!(end, Merged::HeadMoved);
+    assert_eq!(end, ActEnd::HeadMoved);
     assert!(!world.lines().iter().any(|line| line.starts_with("PUT")));
     let moved = refusal(409, "Head branch was modified. Review and try the merge again.");
-    assert_eq!(merged(pull(json!({})), Some(moved)).await.1, Merged::HeadMoved);
+    assert_eq!(merged(pull(json!({})), Some(moved)).await.1, ActEnd::HeadMoved);
 }
 
 #[tokio::test]
 async fn repeated_merge_finds_it_merged() {
     let found = pull(json!({"state": "closed", "merged_at": "2026-11-28T08:00:00Z"}));
     let (world, end) = merged(found, None).await;
-    assert_eq!(end, Merged::Done);
+    assert_eq!(end, ActEnd::Done);
     assert!(!world.lines().iter().any(|line| line.starts_with("PUT")));
 }
 
@@ -251,9 +262,9 @@ async fn repeated_merge_finds_it_merged() {
 async fn refused_merge_says_githubs_reason() {
     let why = "At least 1 approving review is required by reviewers with write access.";
     let (_, end) = merged(pull(json!({})), Some(refusal(405, why))).await;
-    assert_eq!(end, Merged::Refused { why: why.to_owned() });
+    assert_eq!(end, ActEnd::Refused { why: why.to_owned() });
     let (_, end) = merged(pull(json!({"state": "closed"})), None).await;
-    assert_eq!(end, Merged::Refused { why: "It is closed.".to_owned() });
+    assert_eq!(end, ActEnd::Refused { why: "It is closed.".to_owned() });
 }
 
 #[tokio::test]
@@ -266,7 +277,10 @@ async fn merge_queue_takes_it_where_one_is() {
     world.on("POST /graphql", reply(200, done).undescribed());
     let github = world.github();
     let person = PERSON.to_owned().into();
-    assert_eq!(github.merge(&at(), 5, HEAD, &person).await.unwrap(), Merged::Queued);
+    assert_eq!(
+        github.act(&at(), 5, (PullRequestAct::Merge, HEAD), &person).await.unwrap(),
+        ActEnd::Queued
+    );
     let seen = world.one("POST /graphql");
     assert_eq!(seen.bearer(), PERSON);
     assert_eq!(seen.body["variables"], json!({"pullRequest": "PR_5", "head": HEAD}));
@@ -276,20 +290,23 @@ async fn merge_queue_takes_it_where_one_is() {
 async fn branch_update_is_bound_to_the_seen_head() {
     let update = "PUT /repos/acme/web/pulls/5/update-branch";
     for (answer, end) in [
-        (reply(202, json!({})), BranchUpdate::Done),
-        (refusal(422, "expected head sha didn’t match current head ref."), BranchUpdate::HeadMoved),
-        (refusal(422, "There are no new commits on the base branch."), BranchUpdate::Done),
-        (refusal(422, "merge conflict between base and head"), BranchUpdate::Conflicts),
+        (reply(202, json!({})), ActEnd::Done),
+        (refusal(422, "expected head sha didn’t match current head ref."), ActEnd::HeadMoved),
+        (refusal(422, "There are no new commits on the base branch."), ActEnd::Done),
+        (refusal(422, "merge conflict between base and head"), ActEnd::Conflicts),
         (
             refusal(403, "Resource not accessible by integration"),
-            BranchUpdate::Refused { why: "Resource not accessible by integration".to_owned() },
+            ActEnd::Refused { why: "Resource not accessible by integration".to_owned() },
         ),
     ] {
         let world = world().await;
         world.on(update, answer);
         let github = world.github();
         let person = PERSON.to_owned().into();
-        assert_eq!(github.update_branch(&at(), 5, HEAD, &person).await.unwrap(), end);
+        assert_eq!(
+            github.act(&at(), 5, (PullRequestAct::UpdateBranch, HEAD), &person).await.unwrap(),
+            end
+        );
         let seen = world.one(update);
         assert_eq!(seen.bearer(), PERSON);
         assert_eq!(seen.body, json!({"expected_head_sha": HEAD}));
@@ -297,6 +314,10 @@ async fn branch_update_is_bound_to_the_seen_head() {
     let world = world().await;
     world.on(update, refusal(401, "Bad credentials"));
     let person = PERSON.to_owned().into();
-    let error = world.github().update_branch(&at(), 5, HEAD, &person).await.unwrap_err();
+    let error = world
+        .github()
+        .act(&at(), 5, (PullRequestAct::UpdateBranch, HEAD), &person)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ForgeErrorKind::SignInEnded);
 }

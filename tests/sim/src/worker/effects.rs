@@ -394,7 +394,7 @@ impl Services for Here<'_> {
             }
         });
         self.inner.met.insert(match &ended {
-            PushEnd::Done => "pushed",
+            PushEnd::Done { .. } => "pushed",
             PushEnd::Changed => "shown anew",
             PushEnd::Theirs { .. } | PushEnd::Moved { at: Some(_) } => "branch moved",
             PushEnd::Moved { at: None } => "branch gone",

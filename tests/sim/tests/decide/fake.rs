@@ -13,6 +13,7 @@ use bobbin_core::records::given_pull::{FoundPull, GivenPull};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::pull_request::WatchedPullRequest;
+use bobbin_core::records::responses::Response;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
@@ -166,6 +167,12 @@ pub(super) struct State {
     pub(super) acts: Vec<(PullRequestAct, String, String)>,
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
+    /// What was done below pull requests; what there is is not done again.
+    pub(super) responses: Vec<Response>,
+    pub(super) respond_fails: Option<Failure>,
+    /// Who has connected which account.
+    pub(super) people: BTreeMap<u64, (Person, Membership)>,
+    pub(super) person_fails: Option<Failure>,
     /// Linked accounts that may push, or may not, by the person.
     pub(super) accounts: BTreeMap<String, Presser>,
     /// The next clone comes to this.
@@ -478,7 +485,7 @@ impl Services for Here<'_> {
         }
         let there = self.s.branches.get(branch).map(String::as_str);
         if there == Some(new) {
-            return PushEnd::Done;
+            return PushEnd::Done { changed: Vec::new() };
         }
         if there != old {
             return match there {
@@ -492,8 +499,12 @@ impl Services for Here<'_> {
             return PushEnd::Changed;
         }
         self.s.branches.insert(branch.to_owned(), new.to_owned());
+        let changed = match &self.s.outgoing {
+            Some(Outgoing::Ready { files, .. }) => files.clone(),
+            _ => Vec::new(),
+        };
         self.s.pushes.push((branch.to_owned(), old.map(str::to_owned), new.to_owned()));
-        PushEnd::Done
+        PushEnd::Done { changed }
     }
 
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
@@ -549,6 +560,23 @@ impl Services for Here<'_> {
                 self.s.queued.push(message.clone());
             }
         }
+    }
+
+    fn person_of(&mut self, account: u64) -> Result<Option<(Person, Membership)>, Failure> {
+        match self.s.person_fails.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(self.s.people.get(&account).cloned()),
+        }
+    }
+
+    fn respond(&mut self, _: u64, what: &Response) -> Result<(), Failure> {
+        if let Some(failure) = self.s.respond_fails.clone() {
+            return Err(failure);
+        }
+        if !self.s.responses.contains(what) {
+            self.s.responses.push(what.clone());
+        }
+        Ok(())
     }
 
     fn poll(&mut self, number: u64) -> Result<WatchedPullRequest, Failure> {

@@ -9,6 +9,7 @@ mod fake;
 mod fix;
 mod forge;
 mod handover;
+mod hear;
 mod leases;
 mod looks;
 mod operate;

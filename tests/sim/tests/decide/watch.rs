@@ -286,7 +286,7 @@ fn untold_end_is_told_later() {
 #[test]
 fn only_people_with_write_count() {
     let world = published();
-    let by = |login: &str, is_bot| Author { login: login.to_owned(), is_bot };
+    let by = |login: &str, is_bot| Author { login: login.to_owned(), id: 7, is_bot };
     let review = |id, by: Author| SeenReview {
         id,
         by,

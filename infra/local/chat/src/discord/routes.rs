@@ -73,6 +73,8 @@ fn route(hub: &Hub, store: &ChatStore, call: &ApiRequest, path: &[&str]) -> Rout
         (method, ["applications", app, "guilds", guild, "commands"]) => {
             commands::serve(hub, store, call, method, app, guild)
         }
+        ("GET", ["guilds", guild]) => users::guild(store, guild),
+        ("GET", ["guilds", guild, "members", user]) => users::member(store, guild, user),
         ("GET", ["guilds", guild, "threads", "active"]) => {
             thread::active_threads(hub, store, guild)
         }

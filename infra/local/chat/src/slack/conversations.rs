@@ -35,6 +35,21 @@ pub fn history(store: &ChatStore, args: &Value) -> MethodResult {
     Ok(page(args, messages))
 }
 
+/// Who is in a channel: everybody of the workspace, unless the channel lists its people.
+pub fn members(store: &ChatStore, args: &Value) -> MethodResult {
+    let channel = channel(store, args, "channel")?;
+    let everybody = store.all("s.user", "")?.into_iter().map(|user| user["id"].clone());
+    let people = match channel["members"].as_array() {
+        Some(people) => people.clone(),
+        None => everybody.collect(),
+    };
+    let start: usize = args.str("cursor").parse().unwrap_or_default();
+    let end = people.len().min(start + usize::try_from(limit(args)).unwrap_or(usize::MAX));
+    let next = if end < people.len() { end.to_string() } else { String::new() };
+    let page = people.get(start..end).unwrap_or_default();
+    Ok(json!({"members": page, "response_metadata": {"next_cursor": next}}))
+}
+
 fn flag(args: &Value, name: &str) -> bool {
     ["true", "1"].contains(&loose_text(args, name).as_str())
 }

@@ -94,6 +94,7 @@ fn route(hub: &Hub, store: &ChatStore, method: &str, args: &Value) -> MethodResu
         "chat.stopStream" => stream::stop(hub, store, args),
         "chat.postEphemeral" => chat::post_ephemeral(hub, store, args),
         "conversations.history" => conversations::history(store, args),
+        "conversations.members" => conversations::members(store, args),
         "conversations.replies" => conversations::replies(store, args),
         "views.publish" => home::publish(hub, store, args),
         "files.getUploadURLExternal" => files::begin_upload(hub, store, args),

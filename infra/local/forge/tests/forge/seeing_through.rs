@@ -1,11 +1,10 @@
 //! Bobbin's own client against this forge: what it reads of a pull request beside its poll, and what it does to it.
 
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::publication::{ActEnd, PullRequestAct};
+use bobbin_core::records::responses::{NewRemark, Remark, Response};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
-use bobbin_forge::{
-    BranchUpdate, Forge as _, Merged, NewRemark, PullRequests as _, Remark, RepositoryAt,
-    RepositoryId, RepositoryName,
-};
+use bobbin_forge::{Forge as _, PullRequests as _, RepositoryAt, RepositoryId, RepositoryName};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -64,8 +63,8 @@ impl Scene {
         self.world.get(path, &self.world.id.user_token).await.1
     }
 
-    async fn merged(&self, head: &str) -> Merged {
-        self.github.merge(&self.at, 1, head, &self.ada()).await.unwrap()
+    async fn merged(&self, head: &str) -> ActEnd {
+        self.github.act(&self.at, 1, (PullRequestAct::Merge, head), &self.ada()).await.unwrap()
     }
 }
 
@@ -115,8 +114,8 @@ async fn review_comment_is_seen_answered_and_resolved() {
     let answer =
         NewRemark { thread: Some(id), name: "turn-1".to_owned(), body: "One line now.".to_owned() };
     for _ in 0..2 {
-        scene.github.mark_seen(&scene.at, Remark::Line(id)).await.unwrap();
-        scene.github.say(&scene.at, 1, &answer).await.unwrap();
+        scene.github.respond(&scene.at, 1, &Response::Seen(Remark::Line(id))).await.unwrap();
+        scene.github.respond(&scene.at, 1, &Response::Say(answer.clone())).await.unwrap();
     }
     let all = scene.seen(&format!("{PULL}/comments")).await;
     let bodies: Vec<&str> =
@@ -129,11 +128,11 @@ async fn review_comment_is_seen_answered_and_resolved() {
     };
     let found = thread().await;
     assert!(!found.is_resolved);
-    scene.github.resolve_thread(&scene.at, &found.id).await.unwrap();
+    scene.github.respond(&scene.at, 1, &Response::Resolve { thread: found.id }).await.unwrap();
     assert!(thread().await.is_resolved);
     let whole = NewRemark { thread: None, ..answer };
     for _ in 0..2 {
-        scene.github.say(&scene.at, 1, &whole).await.unwrap();
+        scene.github.respond(&scene.at, 1, &Response::Say(whole.clone())).await.unwrap();
     }
     let all = scene.seen("/repos/laptop/web/issues/1/comments").await;
     assert_eq!(all.as_array().unwrap().len(), 1);
@@ -145,10 +144,14 @@ async fn person_readies_updates_and_merges() {
     let scene = Scene::start("client-merge").await;
     assert_eq!(
         scene.merged(&scene.head).await,
-        Merged::Refused { why: "Pull Request is still a draft".to_owned() }
+        ActEnd::Refused { why: "Pull Request is still a draft".to_owned() }
     );
     for _ in 0..2 {
-        scene.github.mark_ready(&scene.at, 1, &scene.ada()).await.unwrap();
+        scene
+            .github
+            .act(&scene.at, 1, (PullRequestAct::MarkReady, ""), &scene.ada())
+            .await
+            .unwrap();
     }
     assert_eq!(scene.seen(PULL).await["draft"], false);
 
@@ -158,15 +161,19 @@ async fn person_readies_updates_and_merges() {
     scene.world.commit("base", "b.txt", "b\n").await;
     scene.world.push("base", "laptop/web", &ada, "main").await.well();
     let update = async |head: &str| {
-        scene.github.update_branch(&scene.at, 1, head, &scene.ada()).await.unwrap()
+        scene
+            .github
+            .act(&scene.at, 1, (PullRequestAct::UpdateBranch, head), &scene.ada())
+            .await
+            .unwrap()
     };
-    assert_eq!(update(&scene.head).await, BranchUpdate::Done);
-    assert_eq!(update(&scene.head).await, BranchUpdate::HeadMoved);
-    assert_eq!(scene.merged(&scene.head).await, Merged::HeadMoved);
+    assert_eq!(update(&scene.head).await, ActEnd::Done);
+    assert_eq!(update(&scene.head).await, ActEnd::HeadMoved);
+    assert_eq!(scene.merged(&scene.head).await, ActEnd::HeadMoved);
     let head = scene.seen(PULL).await["head"]["sha"].as_str().unwrap().to_owned();
-    assert_eq!(update(&head).await, BranchUpdate::Done);
-    assert_eq!(scene.merged(&head).await, Merged::Done);
-    assert_eq!(scene.merged(&head).await, Merged::Done);
+    assert_eq!(update(&head).await, ActEnd::Done);
+    assert_eq!(scene.merged(&head).await, ActEnd::Done);
+    assert_eq!(scene.merged(&head).await, ActEnd::Done);
     assert_eq!(scene.seen(PULL).await["merged"], true);
     scene.world.end().await;
 }
@@ -174,13 +181,13 @@ async fn person_readies_updates_and_merges() {
 #[tokio::test(flavor = "multi_thread")]
 async fn merge_queue_takes_the_merge() {
     let scene = Scene::start("client-queue").await;
-    scene.github.mark_ready(&scene.at, 1, &scene.ada()).await.unwrap();
+    scene.github.act(&scene.at, 1, (PullRequestAct::MarkReady, ""), &scene.ada()).await.unwrap();
     let set = json!({
         "name": "q", "target": "branch", "enforcement": "active", "rules": [{"type": "merge_queue"}],
         "conditions": {"ref_name": {"include": ["~DEFAULT_BRANCH"], "exclude": []}},
     });
     scene.world.as_ada(Method::POST, "/repos/laptop/web/rulesets", set).await;
-    assert_eq!(scene.merged(&scene.head).await, Merged::Queued);
-    assert_eq!(scene.merged(&scene.head).await, Merged::Queued);
+    assert_eq!(scene.merged(&scene.head).await, ActEnd::Queued);
+    assert_eq!(scene.merged(&scene.head).await, ActEnd::Queued);
     scene.world.end().await;
 }

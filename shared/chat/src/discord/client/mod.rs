@@ -7,6 +7,7 @@
 mod answers;
 mod call;
 mod error;
+mod members;
 mod messages;
 mod opening;
 mod pace;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
+use bobbin_core::base::person::Membership;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};
 use bobbin_core::tenant::keys::Key;
@@ -163,6 +165,21 @@ impl Chat for Discord {
                 Ok(())
             }
             (told, _) => Ok(told?),
+        }
+    }
+
+    /// Discord says so with each request; who wrote elsewhere is looked up.
+    async fn membership(
+        &self,
+        thread: &ThreadKey,
+        user: &str,
+        channel: Option<&str>,
+    ) -> Result<Membership, Failure> {
+        match (thread, channel) {
+            (ThreadKey::Discord { guild, .. }, Some(channel)) => {
+                Ok(self.seen_in(guild, channel, user).await?)
+            }
+            _ => Ok(Membership::default()),
         }
     }
 

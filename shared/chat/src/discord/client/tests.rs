@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method as Verb, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, post_key};
-use bobbin_core::base::person::Person;
+use bobbin_core::base::person::{Outside, Person};
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, ShownFile, StepState};
 use bobbin_core::records::message::{Open, Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
@@ -548,6 +548,57 @@ async fn closed_thread_notifies_requester_in_channel() {
     assert!(content.contains("<#30>: Your task has ended."), "{content}");
     assert_eq!(sent["allowed_mentions"]["users"], json!(["5"]));
     assert_eq!(sent["enforce_nonce"], true);
+}
+
+#[tokio::test]
+async fn who_cannot_see_a_channel_is_an_outsider() {
+    const VIEW: &str = "1024";
+    let overwrite = |id: &str, deny: &str, allow: &str| json!({"id": id, "type": 0, "deny": deny, "allow": allow});
+    let guild = json!({"owner_id": "1", "roles": [
+        {"id": "20", "permissions": VIEW}, {"id": "5", "permissions": "0"}, {"id": "6", "permissions": "8"},
+        {"id": "7", "permissions": "32"}]});
+    let hidden = overwrite("20", VIEW, "0");
+    for (user, roles, overwrites, sees, manages) in [
+        ("2", json!([]), json!([]), true, false),
+        ("2", json!([]), json!([hidden]), false, false),
+        ("2", json!(["5"]), json!([hidden, overwrite("5", "0", VIEW)]), true, false),
+        ("2", json!(["5"]), json!([overwrite("5", VIEW, "0")]), false, false),
+        // What one role is denied, another is allowed; a person's own word is the last.
+        (
+            "2",
+            json!(["5", "7"]),
+            json!([overwrite("5", VIEW, "0"), overwrite("7", "0", VIEW)]),
+            true,
+            true,
+        ),
+        (
+            "2",
+            json!(["5"]),
+            json!([overwrite("5", "0", VIEW), overwrite("2", VIEW, "0")]),
+            false,
+            false,
+        ),
+        // Nothing hides from administrators and the owner.
+        ("2", json!(["6"]), json!([hidden]), true, true),
+        ("1", json!([]), json!([hidden]), true, true),
+    ] {
+        let channel = json!({"id": "7", "permission_overwrites": overwrites});
+        let member = json!({"roles": roles});
+        let answers = [says(200, member), says(200, guild.clone()), says(200, channel)];
+        let (server, discord) = Server::start(answers).await;
+        let guild_thread = ThreadKey::Discord { guild: "20".to_owned(), thread: "30".to_owned() };
+        let found = discord.membership(&guild_thread, user, Some("7")).await.unwrap();
+        assert_eq!((found.outside.is_none(), found.manages), (sees, manages), "{overwrites}");
+        assert_eq!(
+            server.lines(),
+            [&*format!("GET /guilds/20/members/{user}"), "GET /guilds/20", "GET /channels/7"]
+        );
+    }
+    let (_server, discord) = Server::start([error(404, 10_007), error(403, 50_001)]).await;
+    let guild_thread = thread();
+    let gone = discord.membership(&guild_thread, "2", Some("7")).await.unwrap();
+    assert_eq!(gone.outside, Some(Outside::Outsider));
+    assert!(discord.membership(&guild_thread, "2", Some("7")).await.is_err());
 }
 
 #[tokio::test]

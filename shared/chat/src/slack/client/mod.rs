@@ -313,28 +313,21 @@ impl Chat for Slack {
         Ok(())
     }
 
-    async fn outside(&self, user: &str) -> Result<Option<Outside>, Failure> {
-        if self.is_believed(user) {
-            return Ok(None);
+    async fn membership(
+        &self,
+        thread: &ThreadKey,
+        user: &str,
+        channel: Option<&str>,
+    ) -> Result<Membership, Failure> {
+        let mut outside = self.outside(user).await?;
+        if let Some(channel) = channel
+            && outside.is_none()
+            && !self.is_in(thread, channel, user).await?
+        {
+            outside = Some(Outside::Outsider);
         }
-        match self.user(user).await {
-            Ok(member) if !member.outsider => {
-                self.believe(user);
-                Ok(None)
-            }
-            Ok(_) => Ok(Some(Outside::Outsider)),
-            Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
-                Err(error.into())
-            }
-            // Somebody who is not visible here does not belong to this workspace.
-            Err(SlackError::Refused { error, .. }) if error.starts_with("user_not") => {
-                Ok(Some(Outside::Outsider))
-            }
-            Err(error) => {
-                tracing::error!(event = "slack.member.unread", %error, "Slack could not be asked whether somebody is a full member: they are refused");
-                Ok(Some(Outside::Unread))
-            }
-        }
+        let channel = channel.unwrap_or_default().to_owned();
+        Ok(Membership { channel, outside, ..Membership::default() })
     }
 
     /// Slack's requests do not say who manages the workspace.

@@ -586,6 +586,28 @@ async fn failed_member_lookup_admits_nobody() {
 }
 
 #[tokio::test]
+async fn who_is_not_in_a_channel_is_an_outsider() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    fake.will_answer("users.info", 200, json!({"ok": true, "user": {"id": "U1", "profile": {}}}));
+    let page = |members: Value, next: &str| json!({"ok": true, "members": members, "response_metadata": {"next_cursor": next}});
+    fake.will_answer("conversations.members", 200, page(json!(["U2"]), "more"));
+    fake.will_answer("conversations.members", 200, page(json!(["U1"]), ""));
+    let found = slack.membership(&thread(), "U1", Some("C1")).await.unwrap();
+    assert_eq!((&*found.channel, found.outside), ("C1", None));
+    assert_eq!(fake.sent("conversations.members").len(), 2);
+    fake.will_answer("conversations.members", 200, page(json!(["U2"]), ""));
+    let found = slack.membership(&thread(), "U1", Some("C1")).await.unwrap();
+    assert_eq!(found.outside, Some(Outside::Outsider));
+    // Without the permission nobody is believed to be there.
+    fake.refuses("conversations.members", "missing_scope");
+    let found = slack.membership(&thread(), "U1", Some("C1")).await.unwrap();
+    assert_eq!(found.outside, Some(Outside::Outsider));
+    fake.refuses("conversations.members", "internal_error");
+    assert!(slack.membership(&thread(), "U1", Some("C1")).await.is_err());
+}
+
+#[tokio::test]
 async fn errors_and_debug_hide_the_token() {
     let fake = Fake::start().await;
     let slack = fake.client();

@@ -131,12 +131,14 @@ fn defaults(picture: &Picture) -> Vec<Value> {
             format!("*{name}:* none; everyone who may use me may open them")
         }
         (None, DefaultKind::Submodules) => format!("*{name}:* none; they are left out"),
+        (None, DefaultKind::ReviewBots) => format!("*{name}:* none; only people's reviews count"),
         (None, _) => format!("*{name}:* none; the operator's setting applies"),
     };
     let choose = |kind: DefaultKind, name: &str| match kind {
         DefaultKind::PullRequests => "Choose how pull requests are opened".to_owned(),
         DefaultKind::PullRequestsBy => "Choose who may open pull requests".to_owned(),
         DefaultKind::Submodules => "Choose whether submodules come along".to_owned(),
+        DefaultKind::ReviewBots => "Name bots whose reviews count".to_owned(),
         _ => format!("Choose a default {}", name.to_lowercase()),
     };
     if !picture.manages {

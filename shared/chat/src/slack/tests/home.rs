@@ -86,6 +86,7 @@ operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sand
 setting applies\n*Runtime:* none; the operator's setting applies\n*Pull requests:* none; they are opened as drafts\n\
 *Pull requests by:* none; everyone who may use me may open them\n\
 *Submodules:* none; they are left out\n\
+*Review bots:* none; only people's reviews count\n\
 (People who manage this workspace can change them here. For one task, write `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or \
 `runtime:native` before its text.)"
     );

@@ -54,7 +54,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.forge.outgoing = Some(outgoing);
         }
-        Event::Pushed(ended) => publish::pushed(session, ended),
+        Event::Pushed(ended) => publish::pushed(session, ended, context),
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
         Event::GivenPullFound(found) => session.observed.forge.given_pull = Some(found),
         Event::ReviewRead(read) => session.observed.forge.review = Some(read),
@@ -66,8 +66,17 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.forge.brought.insert(branch, is_there);
         }
         Event::FailuresRead(said) => session.observed.forge.failures = Some(said),
-        Event::Queued => session.observed.forge.is_queued = true,
+        Event::Queued => {
+            if let Effect::Queue { messages } = of {
+                let ids = messages.iter().map(|message| message.id.clone());
+                session.observed.forge.queued.extend(ids);
+            }
+        }
+        Event::PersonFound { account, found } => {
+            session.observed.forge.people.insert(account, found);
+        }
         Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
+        Event::Responded => watch::responded(session, of, context),
         Event::PullRequestPolled(seen) => watch::polled(session, seen, context),
         Event::NotCloned { why } => {
             outage::provider_answered(session);

@@ -18,6 +18,7 @@ mod failed;
 mod finish;
 mod fix;
 mod forge;
+mod hear;
 mod lease;
 mod notice;
 pub mod operate;

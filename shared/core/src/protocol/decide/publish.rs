@@ -214,7 +214,7 @@ fn end(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// What is left of a message that has ended: the card shows what a person did.
 fn done(session: &mut Session, context: &Context<'_>) -> Next {
-    let shown = if is_act(context) { watch::step(session, true, context) } else { None };
+    let shown = if is_watched(context) { watch::step(session, true, context) } else { None };
     shown.unwrap_or_else(|| record::at_rest(session, Next::Done, context))
 }
 
@@ -226,6 +226,16 @@ pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>
         _ => words::not_published(reason),
     };
     session.observed.forge.ending = Some(word);
+}
+
+/// Whether the open pull request is another after this.
+fn is_watched(context: &Context<'_>) -> bool {
+    let work = &context.delivery.message.work;
+    let is_fix = matches!(
+        work,
+        Work::Publish { step: PublishStep::Fix { .. } | PublishStep::Fixed { .. }, .. }
+    );
+    is_fix || is_act(context)
 }
 
 /// Whether a person does something with the open pull request.
@@ -311,6 +321,11 @@ fn show(
         Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
     });
     publication.shown = Some(proposal.clone());
+    if fixed_by.is_some() && publication.pushed.as_ref() == Some(&proposal.commit) {
+        publication.shown = None;
+        fix::pushed(session, None, context);
+        return told(session, words::FIX_CHANGED_NOTHING, context);
+    }
     let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
     if let Some(by) = fixed_by
         && is_plain
@@ -477,7 +492,7 @@ fn unlinked(
 }
 
 /// End of a push.
-pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
+pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_>) {
     let Some(publication) = &mut session.publication else {
         return;
     };
@@ -485,10 +500,12 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
         return;
     };
     match ended {
-        PushEnd::Done => {
+        PushEnd::Done { changed } => {
             pressed.is_pushed = true;
-            publication.pushed = Some(pressed.proposal.commit.clone());
+            let commit = pressed.proposal.commit.clone();
+            publication.pushed = Some(commit.clone());
             publication.unheard.clear();
+            fix::pushed(session, Some((&commit, &changed)), context);
         }
         PushEnd::Changed => {
             publication.shown = None;

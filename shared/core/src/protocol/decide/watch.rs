@@ -5,7 +5,7 @@
 //! A poll edits the card once at the most, and not at all while the card shows what was seen. Nobody who may not write
 //! to the repository is counted or quoted.
 
-use super::{Context, Next, fix, record, words};
+use super::{Context, Next, fix, hear, record, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostKind, PostRef, digest};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -23,6 +23,7 @@ use crate::records::watch::{
     CardSight, CheckSummary, CheckWord, PullRequestCard, ReviewSummary, SeenPullRequest,
     ShownNames, Watch,
 };
+use crate::tenant::selection::{bot_name, review_bots};
 
 /// How far the clock of who accepted a hint may be behind that of who polled.
 const CLOCKS_APART_MS: u64 = 5_000;
@@ -97,7 +98,10 @@ pub(super) fn hinted(session: &mut Session, context: &Context<'_>) -> Next {
 /// The missing step of the watch; `None` once nothing is left to do now.
 pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>) -> Option<Next> {
     if session.observed.forge.is_polled {
-        return show(session).or_else(|| tell(session, context));
+        return show(session)
+            .or_else(|| tell(session, context))
+            .or_else(|| hear::next(session, context))
+            .or_else(|| respond(session));
     }
     let (_, watch, at) = watched(session)?;
     if !is_wanted && context.now_ms < watch.due_at_ms {
@@ -175,6 +179,83 @@ fn tell(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     None
 }
 
+/// The next response, if none has failed in this delivery.
+fn respond(session: &mut Session) -> Option<Next> {
+    if session.observed.forge.is_response_tried {
+        return None;
+    }
+    let (_, watch, at) = watched(session)?;
+    let what = watch.responses.first()?.clone();
+    let (repository, number) = (watch.repository.clone(), at.number);
+    Some(Next::Do(Effect::Forge(ForgeEffect::Respond { repository, number, what })))
+}
+
+/// The response was given, or nobody wants it.
+pub(super) fn responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
+    let next_at_ms = session.observed.forge.next_at_ms;
+    let Effect::Forge(ForgeEffect::Respond { what, .. }) = of else {
+        return;
+    };
+    let Some((_, watch, _)) = watched(session) else {
+        return;
+    };
+    watch.responses.retain(|one| one != what);
+    watch.response_failures = 0;
+    if watch.responses.is_empty() {
+        watch.due_at_ms = next_at_ms.unwrap_or(watch.due_at_ms);
+    }
+    record::arm_thread(session, context);
+}
+
+/// A response failed, or nobody could say who asks: it is repeated later, and in the end given up.
+fn not_responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
+    let limits = &context.delivery.limits.watch;
+    session.observed.forge.is_response_tried = true;
+    let Some((_, watch, _)) = watched(session) else {
+        return;
+    };
+    watch.response_failures += 1;
+    let again_at_ms = context.now_ms + limits.retry_ms(watch.response_failures).min(limits.poll_ms);
+    watch.due_at_ms = watch.due_at_ms.min(again_at_ms);
+    if watch.response_failures >= TELLS_MAX {
+        watch.response_failures = 0;
+        match of {
+            Effect::Forge(ForgeEffect::FindPerson { account, .. }) => {
+                session.observed.forge.people.insert(*account, None);
+            }
+            Effect::Forge(ForgeEffect::Respond { what, .. }) => {
+                watch.responses.retain(|one| one != what);
+            }
+            _ => {}
+        }
+    }
+    record::arm_thread(session, context);
+}
+
+/// Whose words count: people who may write to the repository, and the programs that the tenant names.
+pub(super) struct Trusted<'a> {
+    writers: &'a [String],
+    bots: Vec<String>,
+}
+
+impl Trusted<'_> {
+    pub(super) fn counts(&self, by: &Author) -> bool {
+        if by.is_bot {
+            return self.bots.contains(&bot_name(&by.login));
+        }
+        !by.login.is_empty() && self.writers.contains(&by.login)
+    }
+}
+
+pub(super) fn trusted<'a>(
+    watch: &Watch,
+    seen: &'a WatchedPullRequest,
+    context: &Context<'_>,
+) -> Trusted<'a> {
+    let defaults = context.settings.defaults_of(watch.channel.as_deref().unwrap_or_default());
+    Trusted { writers: &seen.writers, bots: review_bots(&defaults.review_bots.unwrap_or_default()) }
+}
+
 /// What a poll saw.
 pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
@@ -184,14 +265,15 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let Some((branch, watch, at)) = watched(session) else {
         return;
     };
-    let WatchedPullRequest { pull, required, writers } = seen;
-    if pull.state != PullRequestState::Open {
-        return ended(session, pull.state, context);
+    if seen.pull.state != PullRequestState::Open {
+        return ended(session, seen.pull.state, context);
     }
+    let trusted = trusted(watch, &seen, context);
+    let WatchedPullRequest { pull, required, .. } = &seen;
     // Checks of another head say nothing about this one.
     let before = watch.checks.take().filter(|_| watch.head.as_ref() == Some(&pull.head));
     let quiet = (context.now_ms, limits.quiet_ms);
-    let (verdict, checks) = judge(&pull.checks, &required, before.as_ref(), quiet);
+    let (verdict, checks) = judge(&pull.checks, required, before.as_ref(), quiet);
     let is_cut = pull.checks_total > pull.checks.len();
     let summary = checks_of(&newest(&pull.checks), &verdict, is_cut);
     let has_all_ended = summary.running == 0 && summary.missing.total == 0;
@@ -203,13 +285,11 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     } else {
         context.now_ms + limits.poll_ms
     };
-    let to_fix = ToFix {
-        items: fix::items(watch, &pull, (&verdict, is_cut), &writers),
-        failed: match verdict {
-            ChecksVerdict::Red { failed } if !is_cut => failed,
-            _ => Vec::new(),
-        },
+    let failed = match verdict {
+        ChecksVerdict::Red { failed } if !is_cut => failed,
+        _ => Vec::new(),
     };
+    let to_fix = ToFix { items: fix::items(watch, pull, &failed, &trusted), failed };
     watch.head = Some(pull.head.clone());
     watch.checks = Some(checks);
     watch.failures = 0;
@@ -224,14 +304,14 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
             is_theirs: !ours.contains(&pull.head),
             base: pull.base.clone(),
             checks: summary,
-            reviews: reviews_of(&pull, &writers),
+            reviews: reviews_of(pull, &trusted),
             merge: pull.merge,
             fix: fix::name(&to_fix.items),
         }),
     };
     // What is not shown yet is seen again soon, if this delivery dies.
     if watch.shown.as_ref() == Some(&digest_of(&card)) {
-        watch.due_at_ms = next_at_ms;
+        watch.rest_until(next_at_ms);
     }
     session.observed.forge.next_at_ms = Some(next_at_ms);
     session.observed.forge.to_fix = Some(to_fix);
@@ -291,18 +371,13 @@ fn checks_of(checks: &[Check], verdict: &ChecksVerdict, is_cut: bool) -> CheckSu
     }
 }
 
-/// Whether what somebody wrote counts: people who may write to the repository. Programs do not.
-pub(super) fn counts(by: &Author, writers: &[String]) -> bool {
-    !by.is_bot && !by.login.is_empty() && writers.contains(&by.login)
-}
-
-fn reviews_of(pull: &PolledPullRequest, writers: &[String]) -> ReviewSummary {
+fn reviews_of(pull: &PolledPullRequest, trusted: &Trusted<'_>) -> ReviewSummary {
     let by = |state: ReviewState| {
-        let of = pull.reviews.iter().filter(|one| one.state == state && counts(&one.by, writers));
+        let of = pull.reviews.iter().filter(|one| one.state == state && trusted.counts(&one.by));
         of.map(|one| one.by.login.clone()).collect::<ShownNames>()
     };
     let threads = pull.threads.iter().filter(|thread| {
-        !thread.is_resolved && thread.comments.iter().any(|one| counts(&one.by, writers))
+        !thread.is_resolved && thread.comments.iter().any(|one| trusted.counts(&one.by))
     });
     ReviewSummary {
         approved: by(ReviewState::Approved),
@@ -316,19 +391,26 @@ fn reviews_of(pull: &PolledPullRequest, writers: &[String]) -> ReviewSummary {
 pub(super) const fn is_about(of: &Effect) -> bool {
     matches!(
         of,
-        Effect::Forge(ForgeEffect::PollPullRequest { .. })
-            | Effect::Chat(ChatEffect::Post {
-                kind: PostKind::PullRequest | PostKind::PullRequestEnd,
-                ..
-            })
+        Effect::Forge(
+            ForgeEffect::PollPullRequest { .. }
+                | ForgeEffect::Respond { .. }
+                | ForgeEffect::FindPerson { .. }
+        ) | Effect::Chat(ChatEffect::Post {
+            kind: PostKind::PullRequest | PostKind::PullRequestEnd | PostKind::PullRequestTask,
+            ..
+        })
     )
 }
 
 /// A post of the watch was made.
 pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
-    let Effect::Chat(ChatEffect::Post { kind, post, .. }) = of else {
+    let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of else {
         return;
     };
+    if *kind == PostKind::PullRequestTask {
+        session.observed.forge.told_tasks.insert(turn.clone());
+        return;
+    }
     if *kind == PostKind::PullRequestEnd {
         session.observed.forge.is_end_told = true;
         return;
@@ -339,7 +421,7 @@ pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &
     let Some((_, watch, _)) = watched(session) else {
         return;
     };
-    watch.due_at_ms = next_at_ms.unwrap_or(watch.due_at_ms);
+    watch.rest_until(next_at_ms.unwrap_or(watch.due_at_ms));
     watch.card = Some(at);
     watch.is_posting = false;
     if let Post::PullRequest(card) = post
@@ -352,8 +434,16 @@ pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &
 
 /// A poll or a post failed: it is repeated later, and this delivery has no more to do with it.
 pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, context: &Context<'_>) {
+    if let Effect::Forge(ForgeEffect::Respond { .. } | ForgeEffect::FindPerson { .. }) = of {
+        return not_responded(session, of, context);
+    }
     if matches!(of, Effect::Forge(_)) {
         return not_polled(session, failure.to_string(), context);
+    }
+    // The task shows itself.
+    if let Effect::Chat(ChatEffect::Post { turn, kind: PostKind::PullRequestTask, .. }) = of {
+        session.observed.forge.told_tasks.insert(turn.clone());
+        return;
     }
     let is_end = of.posts() == Some(PostKind::PullRequestEnd);
     session.observed.forge.is_card_tried = true;
@@ -373,7 +463,7 @@ pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, cont
         let is_given_up = watch.failures >= TELLS_MAX;
         session.observed.forge.is_end_told |= is_given_up;
     } else {
-        watch.due_at_ms = next_at_ms.unwrap_or(watch.due_at_ms);
+        watch.rest_until(next_at_ms.unwrap_or(watch.due_at_ms));
         // Somebody may have deleted the card: what comes next is shown on another one.
         if matches!(failure, Failure::TurnFailed { .. } | Failure::NonRecoverable { .. }) {
             watch.card = None;

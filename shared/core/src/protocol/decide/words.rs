@@ -8,7 +8,7 @@ use crate::records::drafted_review::FILE;
 use crate::records::given_pull::GivenPull;
 use crate::records::message::Quote;
 use crate::records::publication::{
-    ActEnd, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
+    ActEnd, OutgoingFile, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::{apart, is_ref};
@@ -321,6 +321,45 @@ pub fn not_brought(branch: &str) -> String {
     format!(
         "`{branch}` could not be brought into the sandbox, so nothing was begun. Merge it at the forge, or reset the thread."
     )
+}
+
+/// Said at the forge to somebody whose `/bobbin` begins nothing.
+pub const CONNECT_TO_ASK: &str = "Bobbin takes tasks here from people who have connected this account in the chat (`/github connect`) and may use Bobbin in the channel of the thread that opened this pull request.";
+/// Said at the forge once that was enough.
+pub const NO_MORE_TASKS: &str =
+    "Bobbin takes no more tasks from comments of this pull request. Go on in its thread.";
+
+/// Somebody asked for a task below the pull request.
+#[must_use]
+pub fn asked_at_forge(by: &str, at: &PullRequestRef, page: &str, task: &str) -> String {
+    let quoted: Vec<String> = shorten(task, 600).lines().map(|line| format!("> {line}")).collect();
+    let page = if page.is_empty() { &at.page } else { page };
+    format!(
+        "{} asks below pull request #{} ({page}):\n{}",
+        one_line(by),
+        at.number,
+        quoted.join("\n")
+    )
+}
+
+/// A fix after which the branch is what it was.
+pub const FIX_CHANGED_NOTHING: &str =
+    "The agent changed no file for the fix, so nothing was pushed. Say in the thread what to do.";
+/// The same, said at the forge.
+pub const NOTHING_CHANGED: &str = "Nothing was changed for this, and it stays open.";
+
+/// What is said at the forge of a push: nothing of the conversation.
+#[must_use]
+pub fn changed_in(commit: &str, changed: &[OutgoingFile]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = format!("Changed in {}.", commit.get(..12).unwrap_or(commit));
+    for file in changed.iter().take(SHOWN) {
+        text.push_str(&format!("\n- `{}`", file.path.replace('`', "'")));
+    }
+    if changed.len() > SHOWN {
+        text.push_str(&format!("\n- and {} more files", changed.len() - SHOWN));
+    }
+    text
 }
 
 /// A fix begins.

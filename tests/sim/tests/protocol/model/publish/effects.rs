@@ -181,7 +181,7 @@ impl Publishing {
         let there = s.branches.iter().find(|branch| branch.name == moving.branch);
         let there = there.and_then(|branch| branch.at.as_deref());
         if there == Some(moving.new) {
-            return Err(PushEnd::Done);
+            return Err(PushEnd::Done { changed: Vec::new() });
         }
         if there != moving.old && !self.has(Fault::PushesOverAnything) {
             return Err(PushEnd::Moved { at: there.map(str::to_owned) });
@@ -235,7 +235,7 @@ impl Publishing {
                 }
             }
         }
-        PushEnd::Done
+        PushEnd::Done { changed: Vec::new() }
     }
 }
 

@@ -332,7 +332,8 @@ impl System {
             | PostKind::PullReview
             | PostKind::PullReviewText
             | PostKind::PullRequest
-            | PostKind::PullRequestEnd => &mut known.notice,
+            | PostKind::PullRequestEnd
+            | PostKind::PullRequestTask => &mut known.notice,
         };
         let stands = at.is_none() && *times > 0 && !self.has(Fault::NoPostId);
         if at.is_none() && !stands {
