@@ -9,6 +9,7 @@ use bobbin_core::records::drafted_review::{
     DiffFile, DiffHunk, DiffSide, DraftedReview, LineComment, ReviewRead,
 };
 use bobbin_core::records::given_pull::GivenPull;
+use bobbin_core::tenant::settings::RecentChoices;
 
 const HEAD: &str = "1111111111111111111111111111111111111111";
 const MOVED: &str = "2222222222222222222222222222222222222222";
@@ -108,7 +109,10 @@ fn channels_repository_counts_beside_the_number() {
     world.with(|s| s.settings.channels.insert("10".to_owned(), defaults));
     deliver_until_done(&world, &asked("m1", None, 12), 1);
     assert_eq!(record(&world).sandbox.repo.as_deref(), Some("acme/api#12"));
-    assert_eq!(world.with(|s| s.used.last().unwrap().pr), None);
+    // The repository is suggested to the next person, and not its pull request.
+    let mut recent = RecentChoices::default();
+    world.with(|s| recent.note(s.used.last().unwrap()));
+    assert_eq!(recent.repos, ["acme/api"]);
 }
 
 #[test]
