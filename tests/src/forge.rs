@@ -181,7 +181,9 @@ impl TestRepository<'_> {
         let at = folder.path();
         git(at, &["clone", "--quiet", "--branch", branch, &self.address(), "there"]);
         let there = at.join("there");
-        std::fs::write(there.join(file), content).expect("written");
+        let path = there.join(file);
+        std::fs::create_dir_all(path.parent().expect("below the folder")).expect("made");
+        std::fs::write(path, content).expect("written");
         git(&there, &["add", "--all"]);
         git(&there, &["commit", "--quiet", "--message", "By a person"]);
         git(&there, &["push", "--quiet"]);

@@ -65,7 +65,7 @@ async fn review(talk: &Talk<'_>, commit_before: &str) -> ChatMessage {
     talk.see(ANSWER_MS_MAX, "what would be published is shown", wanted).await
 }
 
-async fn said(talk: &Talk<'_>, words: &str) -> ChatMessage {
+pub async fn said(talk: &Talk<'_>, words: &str) -> ChatMessage {
     talk.see(ANSWER_MS_MAX, words, |one| one.text.contains(words)).await
 }
 
@@ -77,12 +77,12 @@ pub async fn offered(talk: &Talk<'_>, turn: &str, label: &str) -> ChatMessage {
     talk.see(VISIBLE_MS_MAX, label, wanted).await
 }
 
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+pub fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The only pull request besides `before` others.
-async fn opened(repository: &TestRepository<'_>, before: usize) -> Value {
+pub async fn opened(repository: &TestRepository<'_>, before: usize) -> Value {
     eventually(ANSWER_MS_MAX, "the pull request is there", async || {
         let mut all = repository.pulls().await;
         if all.len() == before + 1 { Ok(all.remove(before)) } else { Err(format!("{all:?}")) }
@@ -229,7 +229,7 @@ async fn seen_through(world: World, platform: Platform) {
 }
 
 /// Waits until the one card of the pull request says this.
-async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bool) {
+pub async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bool) {
     eventually(ANSWER_MS_MAX, "the card says it", async || {
         // What the sweeper does at each full minute.
         world.sweep().await?;

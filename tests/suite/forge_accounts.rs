@@ -520,6 +520,28 @@ async fn connected(platform: Platform) {
     }
     place.account("show", "Your GitHub account ada is connected").await;
 
+    // A task that she writes below the pull request is one of the thread.
+    let comments = format!("/repos/{}/issues/1/comments", repository.name);
+    let body = json!({"body": "/bobbin write: asked.txt yes"});
+    let comment = forge.call(Method::POST, &comments, &body).await;
+    let asked = "ada asks below pull request #1";
+    eventually(ANSWER_MS_MAX, asked, async || {
+        world.sweep().await?;
+        let all = talk.messages().await?;
+        let is_told = all.iter().any(|one| one.text.contains(asked));
+        if is_told { Ok(()) } else { Err("not told".to_owned()) }
+    })
+    .await;
+    let task = format!("remark-whole-{}", comment["id"]);
+    assert_eq!(talk.ended(&task).await.outcome, Outcome::Answered);
+    let seen = format!("/repos/{}/issues/comments/{}", repository.name, comment["id"]);
+    eventually(ANSWER_MS_MAX, "the comment is marked as seen", async || {
+        world.sweep().await?;
+        let now = forge.call(Method::GET, &seen, &Value::Null).await;
+        if now["reactions"]["eyes"] == 1 { Ok(()) } else { Err(now.to_string()) }
+    })
+    .await;
+
     // What follows is done with her account too.
     talk.press(&card_offers(&world, &talk, "Ready for review").await, "Ready for review").await;
     let ready = "marked pull request #1 as ready for review.";

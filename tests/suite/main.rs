@@ -14,6 +14,7 @@ mod emulated;
 mod faults;
 mod forge;
 mod forge_accounts;
+mod forge_fixes;
 mod functions;
 mod fuzz;
 mod looks;
@@ -144,6 +145,7 @@ fn behind() -> Vec<Trial> {
         // What takes minutes comes first, so that it is not waited for at the end.
         emulated::trials(),
         forge::trials(),
+        forge_fixes::trials(),
         native::trials(),
         agents::trials(),
         modes::trials(),

@@ -1,8 +1,8 @@
 //! Reads what a push would bring: a pack that nobody vouches for, compared with the commit at the forge.
 //!
 //! Promised: the newest commit and every other of the pack follow the commit that was brought, and no other of the
-//! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is refused; a workflow that changes is refused; calls, memory and
-//! time are bounded. Deliberately absent: what commits between the first and the last had in them, which the forge
+//! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is
+//! refused; a workflow that changes is refused; calls, memory and time are bounded. Deliberately absent: what commits between the first and the last had in them, which the forge
 //! shows beside the pull request.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -34,6 +34,7 @@ pub fn wrong_call(method: &str, arguments: &Value) -> Vec<String> {
             stream(method, arguments, &mut wrong);
         }
         "conversations.history" => needs(arguments, &["channel"], &mut wrong),
+        "conversations.members" => needs(arguments, &["channel"], &mut wrong),
         "conversations.replies" => needs(arguments, &["channel", "ts"], &mut wrong),
         "agents.sessions.setStatus" => {
             needs(arguments, &["channel_id", "thread_ts", "status"], &mut wrong);

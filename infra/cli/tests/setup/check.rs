@@ -22,7 +22,7 @@ async fn check_confirms_each_valid_key() {
   note  Discord: people who manage a server add the application with this link; it asks for no privileged intent:
         {}
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
-  ok    Slack: it has the 11 needed scopes
+  ok    Slack: it has the 15 needed scopes
   ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid forever, and has the needed permissions
   ok    Daytona: in the organisation Laptop, region us, there is room for 1500 more sandboxes; disk runs out first
   note  Daytona: the stack names no snapshot, so the first sandbox of each day takes minutes to build; bobbin snapshot builds {}
@@ -65,7 +65,7 @@ async fn check_explains_each_wrong_setting() {
   WRONG Slack: what SLACK_SIGNING_SECRET holds is not a signing secret: one has 32 hex digits
         Use the Signing Secret from Basic Information, App Credentials, not the client secret or the verification token.
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
-  WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, commands, files:read, files:write, groups:history, im:history, mpim:history, users:read
+  WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, channels:read, commands, files:read, files:write, groups:history, groups:read, im:history, im:read, mpim:history, mpim:read, users:read
         Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.
   note  Slack: it has more scopes than needed: admin
   WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there

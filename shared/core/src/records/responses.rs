@@ -1,4 +1,4 @@
-//! What Bobbin does below a pull request of its own, once a fix was begun or pushed, or somebody has asked for something.
+//! What Bobbin does below a pull request of its own: after a fix was begun or pushed, and when somebody asks there.
 
 use serde::{Deserialize, Serialize};
 

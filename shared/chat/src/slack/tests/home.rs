@@ -179,7 +179,7 @@ fn every_home_element_handles_presses() {
     }
     let mut expected = vec!["config"; understood.len()];
     expected[0] = "stop";
-    assert_eq!((understood.len(), understood), (10, expected));
+    assert_eq!((understood.len(), understood), (11, expected));
 }
 
 #[test]

@@ -98,13 +98,17 @@ fn manifest_requests_only_needed_scopes() {
         "app_mentions:read",
         "assistant:write",
         "channels:history",
+        "channels:read",
         "chat:write",
         "commands",
         "files:read",
         "files:write",
         "groups:history",
+        "groups:read",
         "im:history",
+        "im:read",
         "mpim:history",
+        "mpim:read",
         "users:read",
     ];
     assert_eq!(scopes, BTreeSet::from(expected));

@@ -1,8 +1,8 @@
 //! **Fix** on the card of a pull request: one turn, and the push of what it did.
 //!
-//! Promised: for one failed state of a head, one review, one thread as it stands, and one conflict, a fix is begun once,
+//! Promised: for one failed state of a head, one review, one thread as it stands, and one conflict, one fix is begun,
 //! however often it is pressed. What others wrote reaches the agent as quoted data, and only of those who may write to
-//! the repository. What the turn did is pushed under that press, unless it changes a file that decides what runs or who
+//! the repository, and of programs that the tenant names. What the turn did is pushed under that press, unless it changes a file that decides what runs or who
 //! decides: then a person is asked again.
 
 use super::operate::BroughtUp;
