@@ -29,6 +29,7 @@ mod outside;
 mod own_keys;
 mod places;
 mod promises;
+mod pulls;
 mod run;
 mod scenarios;
 mod security;
@@ -159,6 +160,7 @@ fn behind() -> Vec<Trial> {
         browser::trials(),
         own_keys::trials(),
         forge_accounts::trials(),
+        pulls::trials(),
         looks::trials(),
         named::trials(),
         artifacts::trials(),

@@ -175,7 +175,7 @@ complete -p bobbin"#;
             "stop start",
             "stop start snapshot setup",
             "pausing paused",
-            "--sandbox --sandbox-provider --sandbox-runtime --sandbox-repo --sandbox-snapshot",
+            "--sandbox --sandbox-provider --sandbox-runtime --sandbox-repo --sandbox-pr --sandbox-snapshot",
             "daytona",
             "zsh"
         ]

@@ -41,7 +41,7 @@ const AUTHORS_MAX: usize = 20;
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
     forge: Arc<dyn Forge>,
-    pull_requests: Arc<dyn PullRequests>,
+    pub(crate) pull_requests: Arc<dyn PullRequests>,
     owners: Vec<(Tenant, String)>,
     /// `None` if nobody can sign in.
     pub(crate) signed_in: Option<SignedIn>,

@@ -21,6 +21,7 @@ mod outside;
 pub mod overview;
 mod performing;
 pub mod providers;
+mod reviews;
 pub mod runtimes;
 pub mod sandboxes;
 mod sign_in;

@@ -289,10 +289,11 @@ impl StackForge {
         let Some(account) = self.linked(tenant, person).await? else {
             return Ok(Presser::NotLinked);
         };
-        if self.may_push(repository, &account).await? {
-            return Ok(Presser::MayPush);
-        }
-        Ok(Presser::MayNotPush { login: account.login })
+        Ok(match self.permission(repository, &account).await? {
+            Permission::Write | Permission::Admin => Presser::MayPush,
+            Permission::Read => Presser::MayRead { login: account.login },
+            Permission::None => Presser::MayNotPush { login: account.login },
+        })
     }
 
     /// A token of the person in whose name a pull request is opened; `None`: in the app's.
@@ -323,12 +324,20 @@ impl StackForge {
         repository: &ForgeRepository,
         account: &LinkedAccount,
     ) -> Result<bool, Failure> {
+        Ok(self.permission(repository, account).await? >= Permission::Write)
+    }
+
+    async fn permission(
+        &self,
+        repository: &ForgeRepository,
+        account: &LinkedAccount,
+    ) -> Result<Permission, Failure> {
         let Some(signed_in) = &self.signed_in else {
-            return Ok(false);
+            return Ok(Permission::None);
         };
         let person = Person { id: account.id, login: account.login.clone() };
         let found = signed_in.people.permission(&target(repository)?, &person).await;
-        found.map(|found| found >= Permission::Write).map_err(|error| error.failure)
+        found.map_err(|error| error.failure)
     }
 }
 

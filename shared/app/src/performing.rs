@@ -161,10 +161,19 @@ impl<'a> Performing<'a> {
         })?;
         match effect {
             ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
-            ForgeEffect::Carry { repository, wanted, submodule, size_kb, within_ms, watch } => {
+            ForgeEffect::Carry {
+                repository,
+                wanted,
+                pull,
+                submodule,
+                size_kb,
+                within_ms,
+                watch,
+            } => {
                 let sandboxes = self.sandboxes().await?;
                 let (at, submodule) = (wanted.as_deref(), submodule.as_deref());
-                let what = Wanted { repository, at, submodule, size_kb: *size_kb };
+                let pull = pull.as_ref();
+                let what = Wanted { repository, at, pull, submodule, size_kb: *size_kb };
                 let carry = sandboxes.carry(forge.client(), target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }
@@ -214,6 +223,19 @@ impl<'a> Performing<'a> {
                 let tenant = target.thread.tenant();
                 let acted = forge.act((repository, *number), (*act, head), (&tenant, person)).await;
                 acted.map(Event::PullRequestActed)
+            }
+            ForgeEffect::FindGivenPull { repository, number } => {
+                forge.find_given(repository, *number).await.map(Event::GivenPullFound)
+            }
+            ForgeEffect::ReadReview { carried, pull } => {
+                let sandboxes = self.sandboxes().await?;
+                let base = carried.base.as_deref().unwrap_or_default();
+                let written = sandboxes.written_review(target, base).await?;
+                forge.review(written, carried, pull).await.map(Event::ReviewRead)
+            }
+            ForgeEffect::PostReview { repository, number, review } => {
+                let posted = forge.post_review(repository, *number, review).await;
+                posted.map(Event::ReviewPosted)
             }
             ForgeEffect::AskPresser { repository, person } => {
                 let seen = forge.presser(repository, (&target.thread.tenant(), person)).await;

@@ -14,6 +14,7 @@ mod lifecycle;
 mod outgoing;
 mod put_in;
 mod results;
+mod review;
 mod server;
 mod snapshots;
 mod vault;

@@ -17,6 +17,8 @@ mod forge;
 mod merged;
 #[path = "carry/odd.rs"]
 mod odd;
+#[path = "carry/pulls.rs"]
+mod pulls;
 #[path = "carry/sandbox.rs"]
 mod sandbox;
 #[path = "carry/submodules.rs"]

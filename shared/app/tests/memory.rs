@@ -405,7 +405,8 @@ async fn largest_payloads_use_bounded_memory() {
         is_private: true,
         branch: "main".to_owned(),
     };
-    let wanted = Wanted { repository: &repository, at: None, submodule: None, size_kb: 0 };
+    let wanted =
+        Wanted { repository: &repository, at: None, pull: None, submodule: None, size_kb: 0 };
     let carry = sandboxes.carry(&forge, target, wanted, 120_000);
     let (carried, bytes) = held(carry).await;
     let Ok(Event::Carried { carried, .. }) = carried else {

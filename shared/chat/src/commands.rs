@@ -2,6 +2,7 @@
 //!
 //! A command that concerns only the place where it was typed needs no line here.
 
+use bobbin_core::base::credentials::redact;
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Want, WhichSandbox, Work};
@@ -9,10 +10,15 @@ use bobbin_core::tenant::commands::argument::{
     ALL, BODY, CONNECT, DISCONNECT, KEEP_FILES, NAME, SUBJECT,
 };
 use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
+use bobbin_core::tenant::repositories::usable_number;
 use bobbin_core::tenant::settings::DefaultKind;
 use bobbin_core::tenant::sign_in::ForgeWish;
+use bobbin_core::text::{one_line, shorten};
 
 use crate::{Sought, review};
+
+/// Maximum length of what is no number, as shown.
+const NUMBER_UNITS_MAX: usize = 40;
 
 /// The arguments of a command.
 pub(crate) trait FilledIn {
@@ -29,6 +35,20 @@ pub(crate) trait FilledIn {
 
     /// The subcommand.
     fn subcommand(&self) -> Option<&str>;
+}
+
+/// What is not the number of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not the number of a pull request: write it as in its address, for example 123")]
+pub(crate) struct NoNumber(String);
+
+/// The number of a pull request, as typed.
+///
+/// # Errors
+/// [`NoNumber`], in words for the person.
+pub(crate) fn numbered(typed: &str) -> Result<u64, NoNumber> {
+    let shown = || shorten(&redact(&one_line(typed)), NUMBER_UNITS_MAX);
+    usable_number(typed).ok_or_else(|| NoNumber(format!("{:?}", shown())))
 }
 
 /// The person who typed the command, and where.

@@ -8,6 +8,7 @@ mod endpoints;
 mod inbound;
 pub mod press;
 mod pull_request;
+mod pull_review;
 mod review;
 pub mod slack;
 

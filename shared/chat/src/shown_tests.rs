@@ -8,7 +8,7 @@ use bobbin_core::text::{is_hidden, visible};
 use serde_json::Value;
 
 use crate::review::tests::review;
-use crate::{discord, pull_request, slack};
+use crate::{discord, pull_request, pull_review, slack};
 
 /// Every post in which text of the agent is approved, chosen or shown as a step, with this text in all places.
 fn posts(text: &str) -> Vec<Post> {
@@ -61,8 +61,10 @@ fn posts(text: &str) -> Vec<Post> {
         waiting: 0,
         publish: None,
     };
+    let pull_review = Post::PullReview(pull_review::tests::a_card(text));
     let pull_request = Post::PullRequest(pull_request::tests::a_card(text));
-    asks.chain([Post::Card(card), Post::Review(review(text, text)), pull_request]).collect()
+    asks.chain([Post::Card(card), Post::Review(review(text, text)), pull_review, pull_request])
+        .collect()
 }
 
 /// All texts of a body.

@@ -2,6 +2,8 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::drafted_review::{DiffFile, NewReview};
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
 use bobbin_core::records::responses::Response;
 
@@ -53,4 +55,27 @@ pub trait PullRequests: Send + Sync {
         (act, head): (PullRequestAct, &str),
         person: &Secret,
     ) -> ForgeResult<ActEnd>;
+
+    /// The pull request with this number, and its newest commit; `None` if there is none.
+    async fn given(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<Option<(GivenPull, String)>>;
+
+    /// What a commit changes since it left the history of the base, with the lines that the forge shows of it.
+    async fn difference(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+        head: &str,
+    ) -> ForgeResult<Vec<DiffFile>>;
+
+    /// Posts a review, unless it is there under its name. Returns its page.
+    async fn review(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+        review: &NewReview,
+    ) -> ForgeResult<String>;
 }

@@ -49,6 +49,7 @@ const fn is_in_sandbox(effect: &ForgeEffect) -> bool {
         effect,
         ForgeEffect::Carry { .. }
             | ForgeEffect::ReadOutgoing { .. }
+            | ForgeEffect::ReadReview { .. }
             | ForgeEffect::Bring { .. }
             | ForgeEffect::Push { .. }
     )

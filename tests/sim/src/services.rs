@@ -19,6 +19,8 @@ use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::checks::Check;
+use bobbin_core::records::drafted_review::{NewReview, ReviewEnd, ReviewRead};
+use bobbin_core::records::given_pull::FoundPull;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Attachment, Message};
@@ -182,6 +184,21 @@ pub trait Services {
     /// The newest commit of a branch is put beside the checkout. False: it cannot be.
     fn bring(&mut self, _generation: u32, _branch: &str) -> bool {
         false
+    }
+
+    /// The pull request with this number.
+    fn given_pull(&mut self, _number: u64) -> FoundPull {
+        FoundPull::Missing
+    }
+
+    /// The review that the agent has written.
+    fn written_review(&mut self) -> Result<ReviewRead, Failure> {
+        Ok(ReviewRead::Absent)
+    }
+
+    /// A review is posted, unless it is there.
+    fn review(&mut self, _number: u64, _review: &NewReview) -> ReviewEnd {
+        ReviewEnd::Refused { why: "nothing is posted here".to_owned() }
     }
 
     /// What failed checks say.
@@ -399,7 +416,18 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
 fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Event {
     match effect {
         ForgeEffect::Find { name } => Event::RepositoryFound(on.find_repository(name)),
-        ForgeEffect::Carry { repository, wanted, submodule, watch, .. } => {
+        ForgeEffect::FindGivenPull { number, .. } => Event::GivenPullFound(on.given_pull(*number)),
+        ForgeEffect::ReadReview { .. } => match on.stands(generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => {
+                on.written_review().map_or_else(Event::Failed, Event::ReviewRead)
+            }
+            _ => Event::Failed(silent()),
+        },
+        ForgeEffect::PostReview { number, review, .. } => {
+            Event::ReviewPosted(on.review(*number, review))
+        }
+        ForgeEffect::Carry { repository, wanted, pull, submodule, watch, .. } => {
             if let Some(by) = watch.as_ref().and_then(|watched| on.cancelled_by(watched)) {
                 return Event::CancelSeen { by };
             }
@@ -408,7 +436,13 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
                 SandboxState::Running => {
                     let (wanted, submodule) = (wanted.as_deref(), submodule.as_deref());
                     match on.carry(generation, repository, wanted, submodule) {
-                        Ok((carried, left_out)) => {
+                        Ok((mut carried, left_out)) => {
+                            if let Some(pull) = pull
+                                && let FoundPull::There { head, .. } = on.given_pull(pull.number)
+                            {
+                                carried.base = Some(head);
+                                carried.repository.branch = pull.takes_work().to_owned();
+                            }
                             Event::Carried { carried, left_out: Box::new(left_out) }
                         }
                         Err(why) => Event::NotCloned { why },

@@ -37,6 +37,7 @@ impl Transition {
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
             Work::Publish { step: PublishStep::Fix { .. }, .. } => "fix",
             Work::Publish { step: PublishStep::Fixed { .. }, .. } => "fixed",
+            Work::Publish { step: PublishStep::Review { .. }, .. } => "review",
             Work::Publish { step: PublishStep::Act { .. }, .. } => "act",
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
@@ -104,6 +105,9 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Responded => "responded",
         Event::PullRequestPolled(_) => "pull request polled",
         Event::PullRequestActed(_) => "acted",
+        Event::GivenPullFound(_) => "given pull request found",
+        Event::ReviewRead(_) => "review read",
+        Event::ReviewPosted(_) => "review posted",
         Event::PresserSeen(_) => "presser seen",
         Event::Opened(ended) => match ended {
             Opened::There(_) => "pull request open",

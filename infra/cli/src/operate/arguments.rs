@@ -6,6 +6,7 @@ use bobbin_app::providers::PROVIDERS;
 use bobbin_core::base::ids::{SandboxName, Tenant, ThreadKey};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::shown::sandboxes::SandboxOption;
+use bobbin_core::tenant::repositories::usable_number;
 use bobbin_core::tenant::settings::DefaultKind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -119,6 +120,9 @@ pub struct Send {
     /// The repository of the sandbox: owner/name or an https address
     #[arg(long, value_name = "URL", value_parser = |word: &str| usable(DefaultKind::Repo, word))]
     pub sandbox_repo: Option<String>,
+    /// Number of a pull request in that repository, to work from or to review
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub sandbox_pr: Option<u64>,
     /// The snapshot to start a new sandbox from, as `bobbin sandbox snapshot --list` shows it
     #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
     pub sandbox_snapshot: Option<String>,
@@ -235,6 +239,11 @@ pub fn provider(word: &str) -> Result<String, String> {
 
 fn beside(what: SandboxOption, word: &str) -> Result<String, String> {
     what.usable(word).map_err(|unusable| unusable.to_string())
+}
+
+/// Parses the number of a pull request.
+fn number(word: &str) -> Result<u64, &'static str> {
+    usable_number(word).ok_or("a pull request has a number, for example 123")
 }
 
 /// Parses and normalises a value.

@@ -126,6 +126,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
         },
         wants: Selection {
             repo: what.sandbox_repo.clone(),
+            pr: what.sandbox_pr,
             model: what.model.clone(),
             agent: what.agent.clone(),
             sandbox: what.sandbox.clone(),

@@ -47,6 +47,12 @@ const fn asked_for(step: &PublishStep, runs: bool) -> &'static str {
         (PublishStep::Push { .. }, true) => {
             "This was requested: it is done after the running and waiting tasks, if the files are still those that were shown."
         }
+        (PublishStep::Review { .. }, false) => {
+            "This was requested: the thread says when the review is posted."
+        }
+        (PublishStep::Review { .. }, true) => {
+            "This was requested: it is posted after the running and waiting tasks."
+        }
         (PublishStep::Act { .. }, false) => "This was requested: the thread says how it went.",
         (PublishStep::Act { .. }, true) => {
             "This was requested: it is done after the running and waiting tasks, if nobody has pushed by then."

@@ -13,6 +13,8 @@ use std::time::Duration;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
+use bobbin_core::records::given_pull::GivenPull;
+use bobbin_core::records::publication::PullRequestState;
 use bobbin_forge::git::{Fetch, ObjectId, RefName};
 use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt, RepositoryId, RepositoryName};
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox, ScriptOutput};
@@ -52,6 +54,8 @@ pub struct Wanted<'a> {
     pub repository: &'a ForgeRepository,
     /// The branch, tag or commit; `None`: its default branch.
     pub at: Option<&'a str>,
+    /// The pull request whose head is wanted instead.
+    pub pull: Option<&'a GivenPull>,
     /// Its folder in the repository that is there already; `None`: it is that repository.
     pub submodule: Option<&'a str>,
     /// The forge's estimate of its size in kilobytes; 0 if unknown.
@@ -65,6 +69,32 @@ struct Tip {
     branch: Option<String>,
     /// The commit; `None` in an empty repository.
     commit: Option<ObjectId>,
+    /// The pull request whose head it is.
+    pull: Option<PullTip>,
+}
+
+/// What comes with the head of a pull request.
+#[derive(Debug)]
+struct PullTip {
+    number: u64,
+    /// The branch into which it is to be merged.
+    into: String,
+    /// That branch, or where it was when the pull request ended.
+    into_commit: ObjectId,
+}
+
+impl Tip {
+    fn at(branch: Option<String>, commit: Option<ObjectId>) -> Self {
+        Self { branch, commit, pull: None }
+    }
+
+    /// All commits that have to be there.
+    fn wants(&self) -> Vec<ObjectId> {
+        let others = self.pull.iter().map(|pull| pull.into_commit);
+        let mut wants: Vec<ObjectId> = self.commit.into_iter().chain(others).collect();
+        wants.dedup();
+        wants
+    }
 }
 
 /// Why it was not carried.
@@ -127,7 +157,7 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        Wanted { repository, at: wanted, submodule, size_kb }: Wanted<'_>,
+        Wanted { repository, at: wanted, pull, submodule, size_kb }: Wanted<'_>,
         within: Duration,
     ) -> Result<Event, NotCarried> {
         let at = at(repository).ok_or_else(|| unusable("its name"))?;
@@ -145,19 +175,20 @@ impl Sandboxes {
         };
         let tip = async {
             match (submodule, wanted) {
+                _ if pull.is_some() => pull_tip(forge, &at, pull).await,
                 // A branch of that name is not meant.
                 (Some(_), Some(commit)) => {
                     let commit = commit.parse().map_err(|_| unusable("its commit"))?;
-                    Ok(Tip { branch: None, commit: Some(commit) })
+                    Ok(Tip::at(None, Some(commit)))
                 }
                 _ => tip(forge, &at, &repository.branch, wanted).await,
             }
         };
         let ((sandbox, there), tip) = tokio::try_join!(look, tip)?;
         let made = if there.exit_code == NOTHING_THERE {
-            let pieces = match tip.commit {
-                None => String::new(),
-                Some(commit) => self.packs(forge, &at, commit, size_kb, &sandbox).await?,
+            let pieces = match tip.wants() {
+                none if none.is_empty() => String::new(),
+                wants => self.packs(forge, &at, &wants, size_kb, &sandbox).await?,
             };
             script.run(&sandbox, &tip, &pieces, within).await?
         } else {
@@ -166,24 +197,33 @@ impl Sandboxes {
         if made.exit_code != 0 {
             return Err(NotCarried::Told(why(&made.text)));
         }
-        let branch = tip.branch.unwrap_or_else(|| repository.branch.clone());
+        if let Some(pull) = pull
+            && !has_pull(&made.text, pull.number)
+        {
+            let why = "the sandbox comes from a snapshot, which has other work in it. Leave the snapshot out.";
+            return Err(NotCarried::Told(NotCloned::Forge { why: why.to_owned() }));
+        }
+        let branch = match pull {
+            Some(pull) => pull.takes_work().to_owned(),
+            None => tip.branch.unwrap_or_else(|| repository.branch.clone()),
+        };
         let repository = ForgeRepository { branch, ..repository.clone() };
         let carried = Carried { repository, base: brought(&made.text) };
         Ok(Event::Carried { carried, left_out: Box::new(left_out(&made.text)) })
     }
 
-    /// Puts the commit's history into the sandbox: all of it, or as much as there is room for. Returns how many files
-    /// each of its packs has.
+    /// Puts the history of the commits into the sandbox: all of it, or as much as there is room for. Returns how many
+    /// files each of its packs has.
     async fn packs(
         &self,
         forge: &dyn Forge,
         at: &RepositoryAt,
-        commit: ObjectId,
+        commits: &[ObjectId],
         size_kb: u64,
         sandbox: &Sandbox,
     ) -> Result<String, NotCarried> {
         let mut pieces = Pieces::new(&self.provider, sandbox);
-        let wants = || vec![commit];
+        let wants = || commits.to_vec();
         if size_kb < SURELY_LARGE_KB {
             let whole = Fetch { wants: wants(), bytes_max: WHOLE_BYTES_MAX, ..Fetch::default() };
             if within_bounds(pieces.fetch(forge, at, &whole).await)?.is_some() {
@@ -316,11 +356,37 @@ async fn tip(
     let branch = (wanted.is_none() || refs.refs.contains_key(branch.as_str()))
         .then(|| (name.to_owned(), found(branch.as_str())));
     if let Some((branch, commit)) = branch {
-        return Ok(Tip { branch: Some(branch), commit });
+        return Ok(Tip::at(Some(branch), commit));
     }
     let commit = found(&tag).or_else(|| name.parse().ok());
     let told = NotCarried::Told(NotCloned::NoRef);
-    commit.map(|commit| Tip { branch: None, commit: Some(commit) }).ok_or(told)
+    commit.map(|commit| Tip::at(None, Some(commit))).ok_or(told)
+}
+
+/// Looks up the head of a pull request, which stands in its base's repository wherever its branch is.
+async fn pull_tip(
+    forge: &dyn Forge,
+    at: &RepositoryAt,
+    pull: Option<&GivenPull>,
+) -> Result<Tip, NotCarried> {
+    let told = || NotCarried::Told(NotCloned::NoRef);
+    let pull = pull.ok_or_else(told)?;
+    let head = format!("refs/pull/{}/head", pull.number);
+    let into = RefName::branch(&pull.into).map_err(|_| unusable("the name of its branch"))?;
+    let refs = forge.refs(at, &[head.clone(), into.as_str().to_owned()]).await?;
+    let found = |name: &str| refs.refs.get(name).map(|found| found.commit());
+    // What has been merged is in the branch, and there would be no difference.
+    let newest = found(into.as_str()).filter(|_| pull.state == PullRequestState::Open);
+    let into_commit = newest.or_else(|| pull.into_commit.parse().ok()).ok_or_else(told)?;
+    let commit = found(&head).ok_or_else(told)?;
+    let pull = PullTip { number: pull.number, into: pull.into.clone(), into_commit };
+    Ok(Tip { branch: None, commit: Some(commit), pull: Some(pull) })
+}
+
+/// Whether the script says that the head of this pull request is what was brought.
+fn has_pull(text: &str, number: u64) -> bool {
+    let said = text.lines().find_map(|line| line.strip_prefix("pull\t"));
+    said.is_some_and(|said| said == number.to_string())
 }
 
 /// What was fetched; `None` if it is larger than it may be.
@@ -368,17 +434,21 @@ impl Script<'_> {
     async fn run(
         &self,
         sandbox: &Sandbox,
-        Tip { branch, commit }: &Tip,
+        Tip { branch, commit, pull }: &Tip,
         pieces: &str,
         within: Duration,
     ) -> Result<ScriptOutput, NotCarried> {
         let commit = commit.map(|commit| commit.to_string()).unwrap_or_default();
+        let of_pull = |part: fn(&PullTip) -> String| pull.as_ref().map(part).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.address.to_owned()),
             ("BOBBIN_STORE".to_owned(), self.store.clone()),
             ("BOBBIN_SUBMODULE".to_owned(), self.submodule.unwrap_or_default().to_owned()),
             ("BOBBIN_BRANCH".to_owned(), branch.clone().unwrap_or_default()),
             ("BOBBIN_COMMIT".to_owned(), commit),
+            ("BOBBIN_PULL".to_owned(), of_pull(|pull| pull.number.to_string())),
+            ("BOBBIN_INTO".to_owned(), of_pull(|pull| pull.into.clone())),
+            ("BOBBIN_INTO_COMMIT".to_owned(), of_pull(|pull| pull.into_commit.to_string())),
             ("BOBBIN_PIECES".to_owned(), pieces.to_owned()),
         ]);
         let ran = self.provider.exec(sandbox, CARRY_SCRIPT, &environment, within).await;

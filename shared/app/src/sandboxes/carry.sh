@@ -1,7 +1,9 @@
 # Makes the repository where the agent works out of packs that the worker has put into the sandbox. Set in the
 # environment: BOBBIN_ORIGIN, its https address; BOBBIN_STORE, the name of the copy beside the checkout;
 # BOBBIN_SUBMODULE, its folder in the project, empty if it is the project; BOBBIN_BRANCH, the branch, empty for a tag or
-# a commit; BOBBIN_COMMIT, the commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or
+# a commit; BOBBIN_COMMIT, the commit, empty if there is none yet; BOBBIN_PULL, the number of the pull request whose head
+# that commit is, empty if it is none, BOBBIN_INTO and BOBBIN_INTO_COMMIT, the branch into which that is to be merged, and
+# where it is; BOBBIN_PIECES, how many files each pack comes in, or
 # `look`. The ends of a history that is not whole stand in a file beside the packs. Runs in the sandbox's working
 # directory, by any POSIX shell. What stands in `project` is whole: it comes there by one rename. left_out.sh and
 # unpack.sh come first.
@@ -17,6 +19,10 @@ failed() { tail -n 8 "$1" | head -c 2000; exit 1; }
 # The commit that was brought, how many there are if that is not all, and what is not there.
 done_() {
   commit=$(git_ -C "$store" rev-parse -q --verify refs/bobbin/base) && printf 'commit\t%s\n' "$commit"
+  for pull in $(git_ -C "$store" for-each-ref --format='%(refname)' refs/pull); do
+    pull=${pull#refs/pull/}
+    printf 'pull\t%s\n' "${pull%/head}"
+  done
   [ -s "$store/shallow" ] && printf 'history\t%s\n' "$(git_ -C "$store" rev-list --count refs/bobbin/base)"
   # Where git looks for it: below the project's own folder of git.
   [ -z "$BOBBIN_SUBMODULE" ] || of_project submodule absorbgitdirs >/dev/null 2>&1 || exit 1
@@ -76,7 +82,15 @@ if [ -n "$BOBBIN_COMMIT" ]; then
       cp "$pack" "$side/project/.git/objects/pack/" 2>"$words" || failed "$words"
   done
   [ ! -s "$store/shallow" ] || cp "$store/shallow" "$side/project/.git/shallow" 2>"$words" || failed "$words"
-  if [ -n "$BOBBIN_BRANCH" ]; then
+  if [ -n "$BOBBIN_PULL" ]; then
+    # On a branch of its own: the pull request's may have the name of the one into which it goes.
+    git_ -C "$store" update-ref "refs/pull/$BOBBIN_PULL/head" "$BOBBIN_COMMIT" >"$words" 2>&1 &&
+      git_ -C "$store" update-ref "refs/heads/$BOBBIN_INTO" "$BOBBIN_INTO_COMMIT" >"$words" 2>&1 || failed "$words"
+    git_ -C "$store" symbolic-ref HEAD "refs/heads/$BOBBIN_INTO"
+    made update-ref "refs/remotes/origin/$BOBBIN_INTO" "$BOBBIN_INTO_COMMIT" || failed "$words"
+    made symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_INTO"
+    made checkout --quiet --no-track -B "pull-$BOBBIN_PULL" "$BOBBIN_COMMIT" || failed "$words"
+  elif [ -n "$BOBBIN_BRANCH" ]; then
     made update-ref "refs/remotes/origin/$BOBBIN_BRANCH" "$BOBBIN_COMMIT" || failed "$words"
     made symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_BRANCH"
     made checkout --quiet -B "$BOBBIN_BRANCH" --track "origin/$BOBBIN_BRANCH" || failed "$words"

@@ -7,13 +7,14 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::checks::RequiredCheck;
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, TreeEntry};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
     Forge, ForgeError, ForgeErrorKind, ForgeFacts, ForgeResult, Installation, NewPullRequest,
-    OwnerKind, PullRequest, PullRequestChange, Repository, RepositoryAt, RepositoryId,
-    RepositoryList, RepositoryName,
+    OwnerKind, PullRequest, PullRequestChange, PullRequests as _, Repository, RepositoryAt,
+    RepositoryId, RepositoryList, RepositoryName,
 };
 use bobbin_local_forge::{ForgeSettings, LocalForge};
 use reqwest::{Client, Method};
@@ -35,6 +36,17 @@ impl SmallForge {
     pub fn fetched(&self) -> Vec<(Option<u32>, bool)> {
         let fetched = std::mem::take(&mut *self.fetched.lock().unwrap());
         fetched.iter().map(|what| (what.depth, !what.haves.is_empty())).collect()
+    }
+
+    /// A pull request, and its head.
+    pub async fn given(&self, at: &ForgeRepository, number: u64) -> Option<(GivenPull, String)> {
+        let (owner, name) = at.name.split_once('/').unwrap();
+        let at = RepositoryAt {
+            installation: at.installation,
+            repository: RepositoryId(at.id),
+            name: RepositoryName::new(owner, name).unwrap(),
+        };
+        self.inner.given(&at, number).await.unwrap()
     }
 }
 

@@ -18,6 +18,7 @@ use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::account::Account;
 use bobbin_core::records::carried::{ForgeRepository, Submodule};
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_sandbox::{
@@ -202,7 +203,8 @@ impl Carrier {
         at: Option<&str>,
         size_kb: u64,
     ) -> Result<Event, Failure> {
-        let what = Wanted { repository: &place.repository, at, submodule: None, size_kb };
+        let what =
+            Wanted { repository: &place.repository, at, pull: None, submodule: None, size_kb };
         self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
     }
 
@@ -214,7 +216,7 @@ impl Carrier {
         one: &Submodule,
     ) -> Event {
         let (at, submodule) = (Some(&*one.commit), Some(&*one.path));
-        let what = Wanted { repository, at, submodule, size_kb: 0 };
+        let what = Wanted { repository, at, pull: None, submodule, size_kb: 0 };
         self.sandboxes.carry(forge, self.target(), what, 60_000).await.unwrap()
     }
 
@@ -226,6 +228,13 @@ impl Carrier {
     /// Carries a branch, tag or commit.
     pub async fn carry_at(&self, place: &Place, at: &str) -> Event {
         self.carried(place, Some(at), 0).await.unwrap()
+    }
+
+    /// Carries the head of a pull request.
+    pub async fn carry_pull(&self, place: &Place, pull: &GivenPull) -> Event {
+        let (repository, pull) = (&place.repository, Some(pull));
+        let what = Wanted { repository, at: None, pull, submodule: None, size_kb: 0 };
+        self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await.unwrap()
     }
 
     pub async fn carry(&self, place: &Place) -> Event {

@@ -36,6 +36,11 @@ pub enum CustomId {
         /// The fix's name.
         name: String,
     },
+    /// Post the review that the message shows.
+    Review {
+        /// Its name.
+        name: String,
+    },
     /// Do something with the open pull request.
     Act {
         /// What.
@@ -114,6 +119,7 @@ impl CustomId {
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
             Self::Fix { name } => format!("v1:fix:{name}"),
+            Self::Review { name } => format!("v1:review:{name}"),
             Self::Act { act, head } => format!("v1:act:{}:{head}", act.word()),
             Self::EditText => "v1:edit".to_owned(),
             Self::Text => "v1:text".to_owned(),
@@ -156,6 +162,7 @@ impl CustomId {
                 Some(Self::Push { commit: commit.to_owned() })
             }
             ["v1", "fix", name] if plain(name) => Some(Self::Fix { name: name.to_owned() }),
+            ["v1", "review", name] if plain(name) => Some(Self::Review { name: name.to_owned() }),
             ["v1", "act", act, head] if plain(head) => {
                 Some(Self::Act { act: PullRequestAct::named(act)?, head: (*head).to_owned() })
             }
@@ -259,6 +266,7 @@ mod tests {
             CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
             CustomId::Publish,
             CustomId::Fix { name: "0123456789abcdef01234567".to_owned() },
+            CustomId::Review { name: "0123456789abcdef01234567".to_owned() },
             CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
             CustomId::Act {
                 act: PullRequestAct::UpdateBranch,

@@ -7,6 +7,7 @@ mod ask;
 mod card;
 mod fallback;
 mod pull_request;
+mod pull_review;
 mod review;
 mod sandboxes;
 
@@ -33,6 +34,7 @@ use self::card::card;
 use self::fallback::WHOLE_IN_FILE;
 pub use self::fallback::{as_one_text, as_text, blocked, smaller, without_file, without_reply};
 use self::pull_request::pull_request;
+use self::pull_review::pull_review;
 use self::review::review;
 pub use self::sandboxes::{ask_destroy, sandboxes};
 
@@ -80,6 +82,7 @@ pub fn post(post: &Post) -> Rendered {
         Post::Ask { ask: shown, settled } => plain(ask(shown, settled.as_deref())),
         Post::File(file) => shown_file(file),
         Post::Review(shown) => plain(review(shown)),
+        Post::PullReview(shown) => plain(pull_review(shown)),
         Post::PullRequest(shown) => plain(pull_request(shown)),
         Post::Notice(text) | Post::Closing(text) => plain(notice(text)),
     }

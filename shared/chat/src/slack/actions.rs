@@ -17,6 +17,8 @@ pub const PUBLISH_ACTION: &str = "v1:publish:show";
 pub const FIX_ACTION: &str = "v1:publish:fix";
 /// Action id of the button that publishes what its message shows; its value is the commit.
 pub const PUSH_ACTION: &str = "v1:publish:push";
+/// Action id of the button that posts an agent's review; its value is the review's name.
+pub const REVIEW_ACTION: &str = "v1:publish:review";
 /// Begins the action of what is done with an open pull request; its word follows, and the value is the head.
 pub const ACT_ACTION: &str = "v1:act:";
 /// Action id of the button that has the edited texts shown; its value is the commit.

@@ -23,7 +23,7 @@ setup daytona remove`. `/bobbin setup github` answers with a link for binding an
 `/bobbin setup github remove NAME` ends that. Never write a key into a message.";
 
 /// The choices that leading words can make ([`super::words::chosen`]).
-const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: \
+const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, with it `pr:123` (a pull request to work from or to review), `model:provider/model`, `agent:plan`, and the sandbox: \
 `sandbox:NAME`, `in:shared`, `provider:NAME`, `runtime:native`, `snapshot:NAME`.";
 
 /// Text of `help`.

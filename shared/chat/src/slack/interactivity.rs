@@ -9,8 +9,8 @@ use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{
     ACT_ACTION, AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION,
-    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION,
-    STOP_ALL_ACTION, SUBJECT_INPUT,
+    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, REVIEW_ACTION, SEND, SHORTCUT,
+    STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -25,7 +25,7 @@ use super::who::AccessDecision;
 use super::words::typed;
 use crate::Inbound;
 use crate::press::{FormInput, Press};
-use crate::{pull_request, review};
+use crate::{pull_request, pull_review, review};
 
 /// Maximum number of inputs read from one message.
 const INPUTS_MAX: usize = 50;
@@ -98,6 +98,9 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     }
     if action.action_id == PUSH_ACTION {
         return Some(Want::Publish { step: review::push(value)? });
+    }
+    if action.action_id == REVIEW_ACTION {
+        return Some(Want::Publish { step: pull_review::step(value)? });
     }
     if let Some(act) = action.action_id.strip_prefix(ACT_ACTION) {
         let act = PullRequestAct::named(act)?;

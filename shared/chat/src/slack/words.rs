@@ -11,7 +11,7 @@ use bobbin_core::tenant::settings::{DefaultKind, NotChanged, SettingsChange, Set
 use bobbin_core::tenant::setup_link::OWNERS;
 use bobbin_core::tenant::sign_in::ForgeWish;
 
-use crate::commands::FilledIn;
+use crate::commands::{FilledIn, NoNumber, numbered};
 
 /// Parses the words after `/bobbin setup` that set the place for new sandboxes; `channel` is where they were typed.
 /// `None`: they say something else.
@@ -136,6 +136,8 @@ pub(super) enum BadChoice {
     Name(#[from] BadSandboxName),
     #[error(transparent)]
     Beside(#[from] Unusable),
+    #[error(transparent)]
+    Number(#[from] NoNumber),
     #[error(
         "`in:` accepts only the word shared, which runs the task in the common checkout of a shared sandbox"
     )]
@@ -156,8 +158,9 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
         match key.to_ascii_lowercase().as_str() {
             "sandbox" => selection.sandbox = Some(value.parse()?),
             "snapshot" => selection.snapshot = Some(SandboxOption::Snapshot.usable(value)?),
-            // Many sentences begin with `in:`; only a single word is a choice.
-            "in" if value.is_empty() => return Ok((selection, rest)),
+            // Many sentences begin with `in:` and `pr:`; only a single word is a choice.
+            "in" | "pr" if value.is_empty() => return Ok((selection, rest)),
+            "pr" => selection.pr = Some(numbered(value)?),
             "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,
             "in" => return Err(BadChoice::In),
             key => {
@@ -430,6 +433,11 @@ mod tests {
             refused.to_string(),
             "\"Front_End\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
         );
+        assert_eq!(
+            read("pr:0 fix it").expect_err("no number").to_string(),
+            "\"0\" is not the number of a pull request: write it as in its address, for example 123"
+        );
+        assert_eq!(read("pr: fix it").map(|(_, rest)| rest), Ok("pr: fix it".to_owned()));
         assert_eq!(read("in:here fix it"), Err(BadChoice::In));
         assert_eq!(
             read("in: the api fix it").map(|(_, rest)| rest),

@@ -610,6 +610,10 @@ pub enum PostKind {
     Diff,
     /// What a pull request would publish.
     Review,
+    /// The agent's review of a pull request.
+    PullReview,
+    /// The whole text of that, as a file.
+    PullReviewText,
     /// The card of the thread's pull request.
     PullRequest,
     /// That the pull request has ended.
@@ -632,6 +636,8 @@ pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
         PostKind::Unshown => "unshown".to_owned(),
         PostKind::Diff => "diff".to_owned(),
         PostKind::Review => "review".to_owned(),
+        PostKind::PullReview => "pull-review".to_owned(),
+        PostKind::PullReviewText => "pull-review-text".to_owned(),
         PostKind::PullRequest => "pull-request".to_owned(),
         PostKind::PullRequestEnd => "pull-request-end".to_owned(),
         PostKind::PullRequestTask => "pull-request-task".to_owned(),

@@ -11,7 +11,9 @@ use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
 use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::checks::Check;
+use crate::records::drafted_review::NewReview;
 use crate::records::flags::ControlFlags;
+use crate::records::given_pull::GivenPull;
 use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
@@ -155,6 +157,8 @@ pub enum ForgeEffect {
         repository: ForgeRepository,
         /// The branch, tag or commit that is wanted of it; `None`: its default branch.
         wanted: Option<String>,
+        /// The pull request whose head is wanted instead.
+        pull: Option<GivenPull>,
         /// The folder of the thread's repository that it belongs in; `None`: it is that repository.
         submodule: Option<String>,
         /// The forge's estimate of its size in kilobytes.
@@ -171,6 +175,30 @@ pub enum ForgeEffect {
         carried: Carried,
         /// Time of the request: the time of the commit that is made.
         at_ms: Ms,
+    },
+    /// Look up a pull request by its number. Answers `GivenPullFound`.
+    FindGivenPull {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Its number.
+        number: u64,
+    },
+    /// Read the review that the agent has written, and hold it against the pull request's difference. Answers
+    /// `ReviewRead`; a failure costs only the review.
+    ReadReview {
+        /// The repository, with the head that was brought.
+        carried: Carried,
+        /// The pull request.
+        pull: GivenPull,
+    },
+    /// Post a review as the app, unless it is there. Answers `ReviewPosted`.
+    PostReview {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Number of the pull request.
+        number: u64,
+        /// The review.
+        review: NewReview,
     },
     /// Find out whether a person's own account may push. Answers `PresserSeen`.
     AskPresser {
@@ -531,7 +559,12 @@ impl Effect {
             ),
             Self::Recall { .. } | Self::ListOptions { .. } => true,
             Self::Forge(effect) => {
-                matches!(effect, ForgeEffect::Find { .. } | ForgeEffect::Carry { .. })
+                matches!(
+                    effect,
+                    ForgeEffect::Find { .. }
+                        | ForgeEffect::FindGivenPull { .. }
+                        | ForgeEffect::Carry { .. }
+                )
             }
             Self::FindName { .. }
             | Self::EndTools
@@ -589,6 +622,9 @@ impl ForgeEffect {
             Self::Find { .. } => "find_repository",
             Self::Carry { .. } => "carry",
             Self::ReadOutgoing { .. } => "read_outgoing",
+            Self::FindGivenPull { .. } => "find_given_pull",
+            Self::ReadReview { .. } => "read_review",
+            Self::PostReview { .. } => "post_review",
             Self::AskPresser { .. } => "ask_presser",
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",

@@ -8,7 +8,9 @@ use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Settlement};
 use crate::records::carried::{Carried, FoundRepository, LeftOut};
 use crate::records::changes::Changes;
+use crate::records::drafted_review::{ReviewEnd, ReviewRead};
 use crate::records::flags::Queued;
+use crate::records::given_pull::FoundPull;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
@@ -131,6 +133,12 @@ pub enum Event {
     PullRequestPolled(WatchedPullRequest),
     /// How a person's act on the pull request ended.
     PullRequestActed(ActEnd),
+    /// The pull request with that number, as it is now.
+    GivenPullFound(FoundPull),
+    /// The review that the agent has written.
+    ReviewRead(ReviewRead),
+    /// End of the call that posts a review.
+    ReviewPosted(ReviewEnd),
     /// Whether the presser's own account may push.
     PresserSeen(Presser),
     /// End of the call that opens a pull request.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use crate::records::ask::Ask;
+use crate::records::drafted_review::DraftedReview;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{OutgoingFile, Proposal};
 use crate::records::usage::Usage;
@@ -82,6 +83,25 @@ pub struct Review {
     pub offer: PublishOffer,
     /// It is opened as a draft.
     pub is_draft: bool,
+}
+
+/// An agent's review of a pull request, as shown in the thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ReviewCard {
+    /// Its name, to which the button is bound.
+    pub name: String,
+    /// `owner/name`.
+    pub repository: String,
+    /// Everybody can read what is posted.
+    pub is_public: bool,
+    /// Number of the pull request.
+    pub number: u64,
+    /// The commit that was reviewed.
+    pub head: String,
+    /// What would be posted.
+    pub draft: DraftedReview,
+    /// All of it is in the thread as a file.
+    pub has_file: bool,
 }
 
 impl Card {
@@ -221,6 +241,8 @@ pub enum Post {
     File(ShownFile),
     /// What would be published, with the button that does it.
     Review(Review),
+    /// The agent's review of a pull request, with the button that posts it.
+    PullReview(ReviewCard),
     /// The state of the thread's pull request.
     PullRequest(PullRequestCard),
     /// A short notice about the session.

@@ -362,6 +362,11 @@ pub enum PublishStep {
         /// The fix's name.
         name: String,
     },
+    /// Post the agent's review that was shown.
+    Review {
+        /// Its name.
+        name: String,
+    },
     /// Do this with the open pull request, in the person's own name.
     Act {
         /// What.
@@ -691,6 +696,7 @@ impl Want {
             Self::Publish { step: PublishStep::Fix { .. } | PublishStep::Fixed { .. } } => {
                 Some("Fixing the pull request")
             }
+            Self::Publish { step: PublishStep::Review { .. } } => Some("Posting the review"),
             Self::Publish { step: PublishStep::Act { act, .. } } => Some(act.label()),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,

@@ -9,6 +9,8 @@ use crate::records::card::CardState;
 use crate::records::carried::{FoundRepository, LeftOut};
 use crate::records::changes::Changes;
 use crate::records::checks::Check;
+use crate::records::drafted_review::ReviewRead;
+use crate::records::given_pull::FoundPull;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
@@ -121,6 +123,12 @@ pub struct ForgeObserved {
     pub recalled: Option<Vec<LedgerEntry>>,
     /// The account of the person who pressed.
     pub presser: Option<Presser>,
+    /// The pull request that the sandbox works from, as it is now.
+    pub given_pull: Option<FoundPull>,
+    /// The review that the agent wrote.
+    pub review: Option<ReviewRead>,
+    /// Its whole text is posted as a file.
+    pub is_review_text_shown: bool,
     /// The sandbox has other files than those that were shown.
     pub stale: bool,
     /// The proposal is posted.

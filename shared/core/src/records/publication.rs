@@ -144,7 +144,8 @@ pub struct PullRequestRef {
 }
 
 /// State of a pull request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PullRequestState {
     /// Open, perhaps as a draft.
     Open,
@@ -253,6 +254,11 @@ pub enum PushEnd {
 pub enum Presser {
     /// It may.
     MayPush,
+    /// It may only read it.
+    MayRead {
+        /// The account's name.
+        login: String,
+    },
     /// It may not.
     MayNotPush {
         /// The account's name.
@@ -353,18 +359,49 @@ pub fn subject(text: &str) -> String {
 /// Somebody's words, quoted for a pull request: at the forge they mention nobody, name no issue and hide nothing.
 #[must_use]
 pub fn quoted(text: &str, chars_max: usize) -> String {
-    let harmless = |c: char| match c {
-        '@' => "@\u{200b}".to_owned(),
-        '#' => "#\u{200b}".to_owned(),
-        '<' => "&lt;".to_owned(),
-        c if c != '\n' && c.is_control() => String::new(),
-        c => c.to_string(),
-    };
-    let cut: String = text.trim().chars().take(chars_max).map(harmless).collect();
-    let more = if text.trim().chars().count() > chars_max { " …" } else { "" };
+    let (cut, more) = cut(text, chars_max);
     let lines: Vec<String> =
-        cut.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+        harmless(&cut).lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
     format!("{}{more}", lines.join("\n"))
+}
+
+/// Somebody's words as part of a text for a forge, by the rules of [`quoted`], and not as a quotation.
+#[must_use]
+pub fn inert(text: &str, chars_max: usize) -> String {
+    // What a press on GitHub's page would commit has to be exactly what was written, and that it is not any more.
+    let plain = |line: &str| {
+        let fence = line.trim_start_matches([' ', '\t', '>']).trim_start_matches(['`', '~']);
+        let is_fence = fence.len() < line.len()
+            && fence.trim_start().to_ascii_lowercase().starts_with("suggestion");
+        if is_fence { line[..line.len() - fence.len()].to_owned() } else { line.to_owned() }
+    };
+    let (cut, more) = cut(text, chars_max);
+    let lines: Vec<String> = cut.lines().map(plain).collect();
+    format!("{}{more}", harmless(&lines.join("\n")))
+}
+
+fn cut(text: &str, chars_max: usize) -> (String, &'static str) {
+    let text = text.trim();
+    let more = if text.chars().count() > chars_max { " …" } else { "" };
+    (text.chars().take(chars_max).collect(), more)
+}
+
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars() {
+        match c {
+            '@' => out.push_str("@\u{200b}"),
+            '#' => out.push_str("#\u{200b}"),
+            '<' => out.push_str("&lt;"),
+            // An image is fetched by whoever reads it.
+            '[' if before == '!' => out.push_str("\u{200b}["),
+            c if c != '\n' && c.is_control() => continue,
+            c => out.push(c),
+        }
+        before = c;
+    }
+    out
 }
 
 /// The branch of a thread's work: `bobbin/` with words of the subject, and a hash of thread and message.
@@ -400,6 +437,15 @@ mod tests {
             "> Fixes #\u{200b}12 for @\u{200b}anna\n> &lt;!-- hidden -->"
         );
         assert_eq!(quoted("12345", 3), "> 123 …");
+        assert_eq!(quoted("![a](https://x)", 100), "> !\u{200b}[a](https://x)");
+    }
+
+    #[test]
+    fn inert_words_suggest_no_commit() {
+        let said = "Use `a`:\n```suggestion\nb @c\n```\n> ~~~ Suggestion\n12345";
+        assert_eq!(inert(said, 100), "Use `a`:\n```\nb @\u{200b}c\n```\n> ~~~\n12345");
+        assert_eq!(inert("Suggestion: do it\n![x](y)", 10), "Suggestion …");
+        assert_eq!(inert("!\u{7}[x](y)", 99), "!\u{200b}[x](y)");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::base::person::Person;
 use crate::records::carried::Carried;
+use crate::records::given_pull::GivenPull;
 use crate::records::message::Operation;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -137,6 +138,9 @@ pub struct SandboxRecord {
     /// The repository that a forge's app carried into this generation; `None` for one cloned from inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// The pull request whose head that is, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<GivenPull>,
     /// What this generation's clone left out of the repository, as text; `None` if nothing is known to be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,

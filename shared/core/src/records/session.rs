@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{AgentSessionId, Ms, SandboxKey, ThreadKey};
+use crate::records::drafted_review::PullReview;
 use crate::records::observations::Observations;
 use crate::records::publication::Publication;
 use crate::records::sandbox::{Phase, SandboxRecord};
@@ -49,6 +50,9 @@ pub struct Session {
     /// Its branch and pull request at the forge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<Publication>,
+    /// The agent's review of a pull request that was shown last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<PullReview>,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -199,6 +203,7 @@ impl Session {
             shown: Vec::new(),
             untold: Vec::new(),
             publication: None,
+            review: None,
             unknown: UnknownFields::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),

@@ -38,6 +38,8 @@ pub mod argument {
     pub const PROMPT: &str = "prompt";
     pub const FILE: &str = "file";
     pub const NOW: &str = "now";
+    /// The pull request to work from.
+    pub const PR: &str = "pr";
     pub const ALL: &str = "all";
     pub const KEEP_FILES: &str = "keep-files";
     /// The sandbox for a task.
@@ -80,7 +82,7 @@ pub mod argument {
 
 use argument::{
     ALL, ALLOW, BODY, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT, FILE, IN, IN_SHARED,
-    KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE,
+    KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PR, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE,
     RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
 };
 
@@ -124,6 +126,7 @@ pub const TABLE: &[CommandRow] = &[
                 "Repository to clone, as owner/name or an https address",
                 Takes::Kind(DefaultKind::Repo),
             ),
+            optional(PR, "Number of a pull request in it, to work from or to review", Takes::Text),
             MODEL,
             AGENT,
             optional(SANDBOX, "A named sandbox; leave it out for the thread's own", Takes::Sandbox),
@@ -147,7 +150,7 @@ pub const TABLE: &[CommandRow] = &[
         topic: Topic::Begin,
         help: HelpText {
             slash: "`{sandbox}` in a channel starts a thread for a task; in a thread it continues there. Choose a \
-repository, model or agent with its options.",
+repository (with `pr` one of its pull requests), model or agent with its options.",
             mention: "Mention me with a task and I work on it in this thread's own sandbox;",
         },
     },

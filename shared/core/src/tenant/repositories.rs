@@ -13,6 +13,8 @@ use crate::tenant::bindings::Bindings;
 pub const ALL: &str = "all";
 /// Names in one list.
 pub const REPOSITORIES_MAX: usize = 200;
+/// Highest number of a pull request.
+const NUMBER_MAX: u64 = u32::MAX as u64;
 
 /// Names as `owner/name` in lower case, or [`ALL`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -95,6 +97,7 @@ pub fn usable(name: &str) -> Option<String> {
 /// A repository as people name it, and behind `@` the branch, tag or commit that they want of it.
 #[must_use]
 pub fn apart(repo: &str) -> (&str, Option<&str>) {
+    let (repo, _) = numbered(repo);
     // Before the path of an address, it stands behind a name or a secret.
     let path = match repo.find("://") {
         None => Some(0),
@@ -102,6 +105,30 @@ pub fn apart(repo: &str) -> (&str, Option<&str>) {
     };
     let at = path.and_then(|path| repo[path..].find('@').map(|at| path + at));
     at.map_or((repo, None), |at| (&repo[..at], Some(&repo[at + 1..])))
+}
+
+/// A repository, and behind `#` the number of the pull request that is wanted of it. Nobody types it so: what people
+/// choose as a repository has no `#`.
+#[must_use]
+pub fn numbered(repo: &str) -> (&str, Option<u64>) {
+    let parts = repo.split_once('#').and_then(|(repo, number)| Some((repo, number.parse().ok()?)));
+    parts.map_or((repo, None), |(repo, number)| (repo, Some(number)))
+}
+
+/// A repository with the number of one of its pull requests, as [`numbered`] reads it.
+#[must_use]
+pub fn with_number(repo: &str, number: u64) -> String {
+    format!("{}#{number}", apart(repo).0)
+}
+
+/// A pull request's number as typed, with or without the sign before it.
+#[must_use]
+pub fn usable_number(typed: &str) -> Option<u64> {
+    let digits = typed.trim();
+    let digits = digits.strip_prefix('#').unwrap_or(digits);
+    let is_plain = digits.bytes().all(|b| b.is_ascii_digit());
+    let number = is_plain.then(|| digits.parse().ok()).flatten()?;
+    (1..=NUMBER_MAX).contains(&number).then_some(number)
 }
 
 /// Whether a branch or tag can have this name, or a commit this id.
@@ -234,6 +261,20 @@ mod tests {
         for name in ["", "-x", "a..b", "/a", "a/", "a//b", ".a", "a.", "a.lock", "a@b", "a:b", "é"]
         {
             assert!(!is_ref(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn pull_request_stands_behind_the_name() {
+        let repo = with_number("acme/api@main", 12);
+        assert_eq!((&*repo, numbered(&repo)), ("acme/api#12", ("acme/api", Some(12))));
+        assert_eq!(apart(&repo), ("acme/api", None));
+        assert_eq!(numbered("acme/api"), ("acme/api", None));
+        for typed in ["12", " #12 ", "012"] {
+            assert_eq!(usable_number(typed), Some(12), "{typed}");
+        }
+        for typed in ["", "0", "-1", "+1", "1.5", "##1", "a", "4294967296", "٣"] {
+            assert_eq!(usable_number(typed), None, "{typed}");
         }
     }
 

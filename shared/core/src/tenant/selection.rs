@@ -10,6 +10,9 @@ pub struct Selection {
     /// Repository to clone, `owner/name` or an https address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// Number of the pull request in that repository to work from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pr: Option<u64>,
     /// The model, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -135,6 +138,7 @@ impl Selection {
         let first = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());
         Self {
             repo: first(&self.repo, &other.repo),
+            pr: self.pr.or(other.pr),
             model: first(&self.model, &other.model),
             agent: first(&self.agent, &other.agent),
             sandbox: self.sandbox.clone().or_else(|| other.sandbox.clone()),

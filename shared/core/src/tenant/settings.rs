@@ -642,7 +642,10 @@ fn is_repo(value: &str) -> bool {
 #[must_use]
 pub fn is_same_checkout(one: &str, other: &str) -> bool {
     let wanted = |repo| repositories::apart(repo).1;
-    clone_address(one) == clone_address(other) && wanted(one.trim()) == wanted(other.trim())
+    let number = |repo| repositories::numbered(repo).1;
+    clone_address(one) == clone_address(other)
+        && wanted(one.trim()) == wanted(other.trim())
+        && number(one.trim()) == number(other.trim())
 }
 
 /// The address to clone a repository from, whatever is wanted of it: https, without secrets. Two ways to name one
@@ -718,8 +721,10 @@ impl RecentChoices {
     /// Notes what a turn uses. Returns whether that changed anything.
     pub fn note(&mut self, used: &Selection) -> bool {
         let before = self.clone();
+        // A pull request is nobody's next one.
+        let repo = used.repo.as_deref().map(|repo| repositories::numbered(repo).0.to_owned());
         for (list, value) in [
-            (&mut self.repos, &used.repo),
+            (&mut self.repos, &repo),
             (&mut self.models, &used.model),
             (&mut self.agents, &used.agent),
         ] {

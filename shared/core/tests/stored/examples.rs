@@ -10,8 +10,12 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::checks::SeenChecks;
+use bobbin_core::records::drafted_review::{
+    DiffSide, DraftedReview, LineComment, PostedReview, PullReview,
+};
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
@@ -20,7 +24,9 @@ use bobbin_core::records::message::{
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
-use bobbin_core::records::publication::{Pressed, Proposal, Publication, PullRequestRef};
+use bobbin_core::records::publication::{
+    Pressed, Proposal, Publication, PullRequestRef, PullRequestState,
+};
 use bobbin_core::records::responses::{NewRemark, Remark, Response};
 use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
@@ -128,6 +134,7 @@ fn of_a_sandbox() -> Selection {
             "bobbin-dev-0123456789ab-g1-at1790000000000-0123456789abcdef0123".to_owned(),
         ),
         in_common: true,
+        pr: Some(12),
         ..selection()
     }
 }
@@ -291,9 +298,47 @@ fn session(stage: Stage) -> Session {
         shown: vec!["0123456789abcdef".to_owned()],
         untold: untold(),
         publication: Some(publication()),
+        review: Some(review()),
         unknown: UnknownFields::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
+    }
+}
+
+fn review() -> PullReview {
+    let comment = LineComment {
+        path: "src/a.rs".to_owned(),
+        line: 12,
+        start_line: Some(10),
+        side: DiffSide::Left,
+        body: "Why?".to_owned(),
+    };
+    PullReview {
+        name: "0123456789abcdef01234567".to_owned(),
+        repository: repository(),
+        number: 12,
+        head: "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned(),
+        draft: Some(DraftedReview {
+            summary: "Good.".to_owned(),
+            comments: vec![comment.clone()],
+            apart: vec![comment],
+        }),
+        is_shown: true,
+        posted: Some(PostedReview {
+            press: "t-1".into(),
+            page: "https://github.com/acme/shop/pull/12#pullrequestreview-1".to_owned(),
+        }),
+    }
+}
+
+fn given_pull() -> GivenPull {
+    GivenPull {
+        number: 12,
+        page: "https://github.com/acme/shop/pull/12".to_owned(),
+        state: PullRequestState::Open,
+        branch: Some("feature".to_owned()),
+        into: "main".to_owned(),
+        into_commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
     }
 }
 
@@ -466,6 +511,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             repository: repository(),
             base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         }),
+        pull: Some(given_pull()),
         without_secrets: 1,
         timeline: vec![TimelineEntry { at_ms: T, phase, note: "a prompt came".to_owned() }],
         operated: vec![Operated {
@@ -870,6 +916,14 @@ fn bodies() -> Vec<(&'static str, String)> {
                 step: PublishStep::Push {
                     commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
                 },
+                by: anna(),
+                membership: membership(),
+            },
+        ),
+        message(
+            "message-review",
+            Work::Publish {
+                step: PublishStep::Review { name: review().name },
                 by: anna(),
                 membership: membership(),
             },

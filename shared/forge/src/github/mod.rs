@@ -20,6 +20,7 @@ mod remarks;
 mod repositories;
 mod required;
 mod rest;
+mod reviews;
 mod seeing_through;
 mod settings;
 mod token;

@@ -1,5 +1,7 @@
 //! Pull requests: their shapes, and the calls about them.
 
+use bobbin_core::records::given_pull::GivenPull;
+use bobbin_core::records::publication::PullRequestState as Seen;
 use bobbin_http::Method;
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +103,37 @@ pub(super) async fn newest(
     };
     let newest = found.into_iter().filter(is_it).max_by_key(|one| one.number);
     Ok(newest.map(PullRequest::from))
+}
+
+/// The pull request with this number, and its newest commit; `None` if there is none.
+pub(super) async fn numbered(
+    rest: &RestClient,
+    by: By<'_>,
+    (id, name): (RepositoryId, &RepositoryName),
+    number: u64,
+) -> Result<Option<(GivenPull, String)>, RestError> {
+    let path = ["repos", name.owner(), name.name(), "pulls", &number.to_string()];
+    let body: PullBody = match rest.read(Call::get(by, &path)).await {
+        Ok(body) => body,
+        Err(error) if error.is_absence() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_here = body.head.repo.as_ref().is_some_and(|repo| repo.id == id.0);
+    let (branch, into_commit) = (body.head.name.clone(), body.base.sha.to_string());
+    let found = PullRequest::from(body);
+    let pull = GivenPull {
+        number: found.number,
+        page: found.page,
+        state: match found.state {
+            PullRequestState::Open => Seen::Open,
+            PullRequestState::Closed => Seen::Closed,
+            PullRequestState::Merged => Seen::Merged,
+        },
+        branch: is_here.then_some(branch),
+        into: found.base,
+        into_commit,
+    };
+    Ok(Some((pull, found.head_commit.to_string())))
 }
 
 /// Opens a pull request.

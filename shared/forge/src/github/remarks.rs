@@ -39,7 +39,7 @@ pub(super) async fn mark_seen(
 }
 
 /// The part of a text that bears its name; Markdown does not show it.
-fn mark(name: &str) -> String {
+pub(super) fn mark(name: &str) -> String {
     format!("<!-- bobbin:{name} -->")
 }
 

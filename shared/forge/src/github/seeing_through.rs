@@ -2,6 +2,8 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::drafted_review::{DiffFile, NewReview};
+use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
 use bobbin_core::records::responses::Response;
 use serde_json::json;
@@ -10,7 +12,7 @@ use super::client::GitHub;
 use super::finishing::Finishing;
 use super::rest::By;
 use super::token::Right;
-use super::{failures, remarks};
+use super::{failures, pulls, remarks, reviews};
 use crate::error::{ForgeError, ForgeResult};
 use crate::forge::RepositoryAt;
 use crate::pull_requests::{CheckFailure, PullRequests};
@@ -64,5 +66,40 @@ impl PullRequests for GitHub {
         let (rest, by, person) = (&*self.rest, token.by(), By::Person(person));
         let acted = Finishing { rest, by, person, name, number }.act(act, head).await;
         self.ended(at, token, acted).await
+    }
+
+    async fn given(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<Option<(GivenPull, String)>> {
+        let token = self.token(at, Right::ReadPullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let found = pulls::numbered(&self.rest, token.by(), (at.repository, name), number).await;
+        self.ended(at, token, found).await
+    }
+
+    async fn difference(
+        &self,
+        at: &RepositoryAt,
+        base: &str,
+        head: &str,
+    ) -> ForgeResult<Vec<DiffFile>> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let read = reviews::difference(&self.rest, token.by(), name, (base, head)).await;
+        self.ended(at, token, read).await
+    }
+
+    async fn review(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+        review: &NewReview,
+    ) -> ForgeResult<String> {
+        let token = self.token(at, Right::WritePullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let posted = reviews::post(&self.rest, token.by(), name, number, review).await;
+        self.ended(at, token, posted).await
     }
 }

@@ -11,6 +11,7 @@ mod outgoing;
 mod packs;
 mod people;
 mod polls;
+mod reviews;
 mod seeing_through;
 mod streams;
 mod webhooks;

@@ -8,6 +8,8 @@ use bobbin_core::protocol::signals::signals;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
 use bobbin_core::records::checks::Check;
+use bobbin_core::records::drafted_review::{NewReview, ReviewEnd, ReviewRead};
+use bobbin_core::records::given_pull::{FoundPull, GivenPull};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::pull_request::WatchedPullRequest;
@@ -139,6 +141,17 @@ pub(super) struct State {
     pub(super) pushes: Vec<(String, Option<String>, String)>,
     /// Pull requests by branch, oldest first.
     pub(super) pulls: Vec<(String, PullRequestSeen)>,
+    /// The pull request that a thread can be given, and its head.
+    pub(super) given: Option<(GivenPull, String)>,
+    /// What the agent has written as a review.
+    pub(super) written: Option<ReviewRead>,
+    pub(super) review_reads: u32,
+    /// Why that cannot be read, if it cannot.
+    pub(super) review_unread: Option<Failure>,
+    /// Reviews at the forge, each with its pull request.
+    pub(super) reviews: Vec<(u64, NewReview)>,
+    /// Why the forge refuses them, if it does.
+    pub(super) review_refused: Option<String>,
     /// What polls of a pull request see; otherwise what follows from `pulls`.
     pub(super) watched: Option<WatchedPullRequest>,
     /// Why polls fail, if they do.
@@ -497,6 +510,36 @@ impl Services for Here<'_> {
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
         let (_, seen) = self.s.pulls.iter().rev().find(|(head, _)| head == branch)?;
         Some(seen.clone())
+    }
+
+    fn given_pull(&mut self, number: u64) -> FoundPull {
+        match &self.s.given {
+            Some((pull, head)) if pull.number == number => {
+                FoundPull::There { pull: pull.clone(), head: head.clone() }
+            }
+            _ => FoundPull::Missing,
+        }
+    }
+
+    fn written_review(&mut self) -> Result<ReviewRead, Failure> {
+        self.s.review_reads += 1;
+        match self.s.review_unread.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(self.s.written.clone().unwrap_or(ReviewRead::Absent)),
+        }
+    }
+
+    fn review(&mut self, number: u64, review: &NewReview) -> ReviewEnd {
+        if let Some(why) = self.s.review_refused.clone() {
+            return ReviewEnd::Refused { why };
+        }
+        let known = self.s.reviews.iter().position(|(_, one)| one.name == review.name);
+        let nth = known.unwrap_or_else(|| {
+            self.s.reviews.push((number, review.clone()));
+            self.s.reviews.len() - 1
+        });
+        let page = format!("https://git.example.com/acme/api/pull/{number}#review-{}", nth + 1);
+        ReviewEnd::There { page }
     }
 
     fn bring(&mut self, _: u32, branch: &str) -> bool {

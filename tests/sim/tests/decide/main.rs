@@ -16,6 +16,7 @@ mod operate;
 mod outages;
 mod outside;
 mod publish;
+mod review;
 mod runs;
 mod share;
 mod steering;

@@ -6,7 +6,9 @@ use serde_json::json;
 use super::threads::{Place, place};
 use super::{LineComment, Review, Thread, Verdict, Voice, told};
 use crate::api_error::ApiError;
+use crate::git::Git;
 use crate::limits::{TALK_MAX, TEXT_CHARS_MAX};
+use crate::pulls::range;
 use crate::record::Pull;
 use crate::state::{ForgeState, SharedEngine};
 
@@ -74,6 +76,15 @@ pub(super) fn empty(
     review
 }
 
+/// Whether a commit is one of the pull request's.
+async fn has_commit(engine: &SharedEngine, pull: &Pull, sha: &str) -> Result<bool, ApiError> {
+    let git = Git::new(engine, pull.repository);
+    let (base, head) = range(&git, pull).await?;
+    Ok(git.commit(sha).await?.is_some_and(|known| known == sha)
+        && git.is_ancestor(sha, &head).await?
+        && !git.is_ancestor(sha, &base).await?)
+}
+
 /// Submits a review. It is told once, and each of its comments besides.
 ///
 /// # Errors
@@ -111,6 +122,10 @@ pub(crate) async fn submit(
         _ => {}
     }
     let sha = new.commit_id.unwrap_or_else(|| pull.head_sha.clone());
+    if !has_commit(engine, pull, &sha).await? {
+        let told = "commit_id is not part of the pull request";
+        return Err(ApiError::custom("PullRequestReview", told));
+    }
     let mut places: Vec<(String, Thread)> = Vec::new();
     for one in new.comments {
         check_body("PullRequestReviewComment", &one.body)?;

@@ -185,6 +185,8 @@ fn expected_of_loop() -> Value {
         "job_again": 201,
         "asked": ["eve"],
         "own": [422, "Unprocessable Entity", "Can not approve your own pull request"],
+        "strange": [422, "Validation Failed", "commit_id is not part of the pull request"],
+        "outside": [422, "Validation Failed", "pull_request_review_thread.line must be part of the diff"],
         "review": ["CHANGES_REQUESTED", "Why?", 1],
         "reply": [true, "a.txt", 2],
         "reply_to_reply": none,

@@ -167,6 +167,47 @@ async fn comments_follow_their_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_line_refuses_the_whole_review() {
+    let talking = Talking::start("whole-review").await;
+    let (world, app) = (&talking.world, &talking.app);
+    let reviews = format!("{PULL}/reviews");
+    let at = |line: u64, start: u64| json!({ "path": "a.txt", "line": line, "start_line": start, "side": "RIGHT", "start_side": "RIGHT", "body": "Why?" });
+    let review = |sha: &str, comments: Value| json!({ "commit_id": sha, "event": "COMMENT", "body": "Nearly", "comments": comments });
+    let outside = "pull_request_review_thread.line must be part of the diff";
+    for (wrong, said) in [
+        (at(9, 8), outside),
+        (json!({ "path": "a.txt", "line": 1, "side": "LEFT", "body": "Before?" }), outside),
+        (
+            json!({ "path": "b.txt", "line": 1, "body": "Where?" }),
+            "pull_request_review_thread.path must be part of the diff",
+        ),
+    ] {
+        let body = review(&talking.sha, json!([at(3, 2), wrong]));
+        let (status, told) = talking.post(&reviews, app, body).await;
+        assert_eq!((status, &told["errors"][0]["message"]), (422, &json!(said)));
+    }
+    let (_, main) = world.get("/repos/laptop/web/branches/main", app).await;
+    let strange = main["commit"]["sha"].as_str().unwrap();
+    for sha in [strange, &"0".repeat(40)] {
+        let (status, told) = talking.post(&reviews, app, review(sha, json!([]))).await;
+        let said = "commit_id is not part of the pull request";
+        assert_eq!((status, &told["errors"][0]["message"]), (422, &json!(said)));
+    }
+    let (_, all) = world.get(&reviews, app).await;
+    assert_eq!(all, json!([]), "nothing is kept of a refused one");
+
+    // The reviewed commit stays one of the pull request's after another push; the line may be gone by then.
+    world.commit("clone", "a.txt", "one\n2\n3\nfour\n").await;
+    world.push("clone", "laptop/web", app, "bobbin/a").await.well();
+    let (status, made) = talking.post(&reviews, app, review(&talking.sha, json!([at(3, 2)]))).await;
+    assert_eq!((status, &made["commit_id"]), (200, &json!(talking.sha)));
+    let path = format!("{reviews}/{}/comments", made["id"]);
+    let (_, comments) = world.get(&path, app).await;
+    assert_eq!(comments[0]["original_line"], 3);
+    talking.world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn remarks_and_reactions_are_kept() {
     let talking = Talking::start("remarks").await;
     let (world, app, writer) = (&talking.world, &talking.app, &talking.writer);

@@ -76,6 +76,11 @@ await bobbin.rest.pulls.requestReviewers({ ...at, reviewers: ['eve'] })
 found.asked = (await bobbin.rest.pulls.listRequestedReviewers(at)).data.users.map(({ login }) => login)
 await bobbin.rest.pulls.removeRequestedReviewers({ ...at, reviewers: ['eve'] })
 found.own = await refused(() => bobbin.rest.pulls.createReview({ ...at, event: 'APPROVE' }))
+const base = git('-C', 'web', 'rev-parse', `${sha}~1`)
+const outside = { path: 'a.txt', line: 3, side: 'RIGHT', body: 'Where?' }
+const remarked = { ...at, event: 'COMMENT', body: 'Well' }
+found.strange = await refused(() => bobbin.rest.pulls.createReview({ ...remarked, commit_id: base }))
+found.outside = await refused(() => bobbin.rest.pulls.createReview({ ...remarked, commit_id: sha, comments: [outside] }))
 const review = (await eve.rest.pulls.createReview({
   ...at, event: 'REQUEST_CHANGES', body: 'Not so', comments: [{ path: 'a.txt', line: 2, side: 'RIGHT', body: 'Why?' }],
 })).data

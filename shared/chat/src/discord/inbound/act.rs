@@ -13,7 +13,7 @@ use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
 use crate::discord::{completion, configure, editing, form};
 use crate::press::FormInput;
-use crate::{Inbound, Lookup, pull_request, review};
+use crate::{Inbound, Lookup, pull_request, pull_review, review};
 
 pub(super) const UNKNOWN_COMMAND: &str =
     "This command no longer exists. `/help` shows the current ones.";
@@ -125,6 +125,10 @@ impl AdmittedInteraction<'_> {
             Some(CustomId::Fix { name }) => match pull_request::fix(&name) {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no fix"),
+            },
+            Some(CustomId::Review { name }) => match pull_review::step(&name) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no review"),
             },
             Some(CustomId::Act { act, head }) => match pull_request::step(act, &head) {
                 Some(step) => self.publish(step),

@@ -1,13 +1,13 @@
 //! The prompt of a command, a form or a message, within the product's bounds, for its thread or a new one.
 
 use bobbin_core::records::message::{Attachment, Body, Open, Prompt, Work};
-use bobbin_core::tenant::commands::argument::{FILE, NOW, PROMPT};
+use bobbin_core::tenant::commands::argument::{FILE, NOW, PR, PROMPT};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::DefaultKind;
 
 use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use super::sandboxes;
-use crate::commands::FilledIn;
+use crate::commands::{FilledIn, numbered};
 use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use crate::discord::content::inline;
 use crate::discord::interaction::{DiscordAttachment, InvokedCommand, Modal, Resolved};
@@ -39,6 +39,7 @@ impl AdmittedInteraction<'_> {
         )?;
         let wants = Selection {
             repo: chosen(command, DefaultKind::Repo)?,
+            pr: pull_request(command)?,
             model: chosen(command, DefaultKind::Model)?,
             agent: chosen(command, DefaultKind::Agent)?,
             ..sandboxes::chosen(command)?
@@ -152,6 +153,17 @@ impl AdmittedInteraction<'_> {
     fn say(&self, prompt: Prompt) -> RequestOutcome {
         let quote = answer::quote(&prompt);
         Ok(self.message(self.here()?, Work::Prompt(prompt), quote, "discord: prompt"))
+    }
+}
+
+/// The pull request to work from.
+fn pull_request(command: &InvokedCommand) -> Result<Option<u64>, Refused> {
+    match command.text(PR).map(str::trim).filter(|typed| !typed.is_empty()) {
+        None => Ok(None),
+        Some(typed) => match numbered(typed) {
+            Ok(number) => Ok(Some(number)),
+            Err(unusable) => refuse(unusable.to_string(), "discord: unusable choice"),
+        },
     }
 }
 

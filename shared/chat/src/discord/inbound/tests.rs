@@ -419,9 +419,15 @@ fn pull_request_is_asked_for_privately() {
     let name = "0123456789abcdef01234567".to_owned();
     let fixed = send(&clicked(&format!("v1:fix:{name}"), json!([])));
     assert_eq!(want_of(&fixed), Want::Publish { step: PublishStep::Fix { name } });
-    for odd in
-        ["v1:fix:main".to_owned(), "v1:act:merge:main".to_owned(), format!("v1:act:close:{commit}")]
-    {
+    let name = "0123456789abcdef01234567".to_owned();
+    let posted = send(&clicked(&format!("v1:review:{name}"), json!([])));
+    assert_eq!(want_of(&posted), Want::Publish { step: PublishStep::Review { name } });
+    for odd in [
+        "v1:fix:main".to_owned(),
+        "v1:review:main".to_owned(),
+        "v1:act:merge:main".to_owned(),
+        format!("v1:act:close:{commit}"),
+    ] {
         assert!(refusal(&send(&clicked(&odd, json!([])))).contains("/help"), "{odd}");
     }
 }
@@ -634,6 +640,21 @@ fn oversized_prompt_refusal_names_limit() {
 }
 
 /// A slash command in the thread of the stored events, with these text options.
+#[test]
+fn pull_request_is_chosen_by_its_number() {
+    let task =
+        |pr: &str| send(&slash("say", &[("prompt", "fix it"), ("repo", "acme/api"), ("pr", pr)]));
+    for (typed, number) in [("12", Some(12)), (" #12 ", Some(12)), (" ", None)] {
+        let chosen = task(typed);
+        let (_, prompt) = prompt_of(&chosen);
+        assert_eq!((prompt.wants.pr, prompt.wants.repo.as_deref()), (number, Some("acme/api")));
+    }
+    for typed in ["0", "next", "12.5"] {
+        let said = refusal(&task(typed));
+        assert!(said.contains("is not the number of a pull request: write it as in"), "{said}");
+    }
+}
+
 fn slash(name: &str, options: &[(&str, &str)]) -> Value {
     let mut event = event("say-in-thread");
     let options =

@@ -2,7 +2,7 @@ use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, PublishOffer, Review, StepState,
+    Card, CardState, CardStep, PlanLine, PlanLineState, PublishOffer, Review, ReviewCard, StepState,
 };
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
@@ -17,6 +17,7 @@ use super::super::check::assert_fits;
 use super::card::cost;
 use super::*;
 use crate::pull_request::tests::a_card as a_pull_request;
+use crate::pull_review::tests::a_card as a_pull_review;
 use crate::review::tests::{many_files, review as a_review};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
@@ -286,6 +287,36 @@ fn review_shows_all_that_is_published() {
     assert_eq!(labels(&ready), ["Open pull request", "Edit text"]);
     let update = post(&Post::Review(Review { offer: PublishOffer::Update, ..shown })).body;
     assert_eq!(labels(&update), ["Update pull request", "Edit text"]);
+}
+
+#[test]
+fn agents_review_shows_all_that_is_posted() {
+    let shown = ReviewCard { is_public: true, ..a_pull_review("Why, @everyone? ```x```") };
+    let body = post(&Post::PullReview(shown.clone())).body;
+    assert_postable(&body);
+    assert_eq!(
+        words(&body),
+        [
+            "**A review of pull request #12** of `acme/api`, commit `0123456789ab`\n1 comment on lines.",
+            "```\nWhy, @everyone? ``ˋx``ˋ\n\nsrc/a.rs:3\nWhy, @everyone? ``ˋx``ˋ\n```",
+            "-# The repository is public: everybody can read what is posted.\n-# Nothing is posted before somebody presses the button.",
+        ]
+    );
+    assert_eq!(labels(&body), ["Post review"]);
+    assert!(body.to_string().contains(r#""custom_id":"v1:review:0123456789abcdef01234567""#));
+    assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
+    // What the card cannot show stands in the file, or there is nothing to press.
+    for c in ["word ", "漢", "\u{202e}"] {
+        let long = a_pull_review(&c.repeat(4_000));
+        let cut = post(&Post::PullReview(long.clone())).body;
+        assert_postable(&cut);
+        assert_eq!(labels(&cut), [""; 0]);
+        assert!(words(&cut)[2].contains("so it cannot be posted"), "{:?}", words(&cut));
+        let with_file = post(&Post::PullReview(ReviewCard { has_file: true, ..long })).body;
+        assert_postable(&with_file);
+        assert_eq!(labels(&with_file), ["Post review"]);
+        assert!(words(&with_file)[2].contains("review.txt"), "{:?}", words(&with_file));
+    }
 }
 
 #[test]
@@ -713,6 +744,7 @@ proptest! {
         let shown = Review { repository: other.clone(), branch: text.clone(), into: other.clone(), ..a_review(&other, &text) };
         rules(CREATE, &post(&Post::Review(shown)).body);
         rules(CREATE, &post(&Post::PullRequest(a_pull_request(&text))).body);
+        rules(CREATE, &post(&Post::PullReview(a_pull_review(&text))).body);
         rules(CREATE, &chunk(&text, true, Some(&other)).body);
         rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
         rules(ORIGINAL, &diff(&text).body);

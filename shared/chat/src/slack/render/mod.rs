@@ -9,6 +9,7 @@ mod ask;
 mod card;
 mod home;
 mod pull_request;
+mod pull_review;
 mod review;
 mod sandboxes;
 mod stream;
@@ -61,6 +62,7 @@ pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
         Post::Chunk { text, .. } => free(text),
         Post::File(file) => free(&format!("`{}`", file.name)),
         Post::Review(shown) => review::review(shown),
+        Post::PullReview(shown) => pull_review::pull_review(shown),
         Post::PullRequest(shown) => pull_request::pull_request(shown),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) | Post::Closing(text) => free(text),

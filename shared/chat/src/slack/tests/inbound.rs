@@ -352,7 +352,10 @@ fn pull_request_buttons_ask_for_its_steps() {
     let name = "0123456789abcdef01234567";
     let fix = Want::Publish { step: PublishStep::Fix { name: name.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:fix", name, json!({}))).want, fix);
+    let review = Want::Publish { step: PublishStep::Review { name: name.to_owned() } };
+    assert_eq!(control(&pressed("v1:publish:review", name, json!({}))).want, review);
     for (action, value) in [
+        ("v1:publish:review", "main"),
         ("v1:publish:fix", "main"),
         ("v1:publish:push", "main"),
         ("v1:publish:edit", commit),
@@ -495,6 +498,12 @@ fn mention_options_are_validated() {
         ..Selection::default()
     };
     assert_eq!((&prompt(&chosen).wants, prompt(&chosen).text.as_str()), (&wants, "fix it"));
+    let given = mention("repo:acme/api pr:#12 review it", &app(TEAM, "", ""));
+    let wants = &prompt(&given).wants;
+    assert_eq!((wants.pr, prompt(&given).text.as_str()), (Some(12), "review it"));
+    let wrong = mention("repo:acme/api pr:next review it", &app(TEAM, "", ""));
+    let Want::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
+    assert!(text.contains("\"next\" is not the number of a pull request: write it"), "{text}");
     let wrong = mention("repo:api fix it", &app(TEAM, "", ""));
     let Want::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
     assert!(text.contains("`api` cannot be used as a repository"), "{text}");

@@ -3,7 +3,8 @@
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, Post, PublishOffer, Review, StepState,
+    Card, CardState, CardStep, PlanLine, PlanLineState, Post, PublishOffer, Review, ReviewCard,
+    StepState,
 };
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::publication::BODY_CHARS_MAX;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 use super::block_kit::problems;
 use crate::pull_request::tests::a_card;
+use crate::pull_review::tests::a_card as a_pull_review;
 use crate::review::tests::{many_files, review as a_review};
 use crate::slack::render::{self, AgentSessionStatus, CardStyle, RenderedBlocks};
 
@@ -681,6 +683,43 @@ fn review_shows_all_that_is_published() {
     assert_eq!(button_labels(&ready)[0], "Open pull request");
     let update = render::post(&Post::Review(Review { offer: PublishOffer::Update, ..review }));
     assert_eq!(button_labels(&update)[0], "Update pull request");
+}
+
+#[test]
+fn agents_review_shows_all_that_is_posted() {
+    let shown = render::post(&Post::PullReview(a_pull_review("Why, <!channel> @here? ```x```")));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let sections: Vec<&str> = shown
+        .blocks
+        .iter()
+        .filter_map(|block| {
+            block["text"]["text"].as_str().or(block["elements"][0]["text"].as_str())
+        })
+        .collect();
+    assert_eq!(
+        sections,
+        [
+            "*A review of pull request #12* of `acme/api`, commit `0123456789ab`\n1 comment on lines.",
+            "```\nWhy, &lt;!channel&gt; ＠here? ``ˋx``ˋ\n\nsrc/a.rs:3\nWhy, &lt;!channel&gt; ＠here? ``ˋx``ˋ\n```",
+            "Nothing is posted before somebody presses the button.",
+        ]
+    );
+    assert_eq!(button_labels(&shown), ["Post review"]);
+    let button = &elements(&shown)[0];
+    assert_eq!(button["action_id"], "v1:publish:review");
+    assert_eq!(button["value"], "0123456789abcdef01234567");
+    // What the card cannot show stands in the file, or there is nothing to press.
+    for c in ["word ", "漢", "&", "\u{202e}"] {
+        let long = a_pull_review(&c.repeat(20_000 / c.len()));
+        let cut = render::post(&Post::PullReview(long.clone()));
+        assert_eq!(problems(&cut.text, &cut.blocks), Vec::<String>::new());
+        assert_eq!(button_labels(&cut), [""; 0]);
+        assert!(read(&cut).contains("so it cannot be posted"), "{}", read(&cut));
+        let with_file = render::post(&Post::PullReview(ReviewCard { has_file: true, ..long }));
+        assert_eq!(problems(&with_file.text, &with_file.blocks), Vec::<String>::new());
+        assert_eq!(button_labels(&with_file), ["Post review"]);
+        assert!(read(&with_file).contains("review.txt"), "{}", read(&with_file));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Next, absence, acts, aside, choose, failed, forge, operate, outage, outside,
-    provision, publish, record, results, steer, untold, watch, words,
+    provision, publish, record, results, review, steer, untold, watch, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::Effect;
@@ -56,6 +56,9 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::Pushed(ended) => publish::pushed(session, ended, context),
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
+        Event::GivenPullFound(found) => session.observed.forge.given_pull = Some(found),
+        Event::ReviewRead(read) => session.observed.forge.review = Some(read),
+        Event::ReviewPosted(ended) => review::ended(session, ended, context),
         Event::PresserSeen(seen) => session.observed.forge.presser = Some(seen),
         Event::Opened(ended) => publish::opened(session, of, ended, context),
         Event::Brought { branch, is_there } => {
@@ -439,6 +442,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
         }
         (Some(PostKind::Notice), _) => session.observed.chat.noticed = true,
         (Some(PostKind::Review), _) => session.observed.forge.is_shown = true,
+        (Some(PostKind::PullReview | PostKind::PullReviewText), _) => review::posted(session, of),
         _ => {}
     }
 }

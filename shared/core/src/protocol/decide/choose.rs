@@ -10,6 +10,7 @@ use crate::protocol::effect::Effect;
 use crate::records::message::{Prompt, Work};
 use crate::records::sandbox::Phase;
 use crate::records::session::{CheckedOptions, Session};
+use crate::tenant::repositories::{apart, with_number};
 use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::{AgentOptions, DefaultKind, is_same_checkout};
@@ -58,25 +59,49 @@ pub(super) fn selection(
     if mode == Ok(RuntimeMode::Bare) {
         return Err(words::NO_AGENT_THERE.to_owned());
     }
+    let is_outside = mode.as_ref().is_ok_and(|mode| mode.works_elsewhere());
     if let (Some(wanted), Ok(there)) = (&wants.runtime, mode)
         && RuntimeMode::named(wanted) != Ok(there)
     {
         return Err(words::other_runtime(wanted, there.name()));
     }
+    let wanted = wanted_repo(session, wants, &chosen, is_outside)?;
     let repo = if is_over(session) {
-        let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
-        kept.or(chosen.repo.as_ref()).cloned()
+        wanted.or(session.sandbox.repo.clone()).or(chosen.repo)
     } else {
-        match (&wants.repo, &session.sandbox.repo) {
+        match (wanted, &session.sandbox.repo) {
             (Some(wanted), there)
-                if !there.as_deref().is_some_and(|there| is_same_checkout(there, wanted)) =>
+                if !there.as_deref().is_some_and(|there| is_same_checkout(there, &wanted)) =>
             {
-                return Err(words::other_repo(wanted, there.as_deref()));
+                return Err(words::other_repo(&wanted, there.as_deref()));
             }
             (_, there) => there.clone(),
         }
     };
-    Ok(Selection { repo, ..chosen })
+    Ok(Selection { repo, pr: None, ..chosen })
+}
+
+/// The repository that the prompt names, with the number of the pull request.
+fn wanted_repo(
+    session: &Session,
+    wants: &Selection,
+    chosen: &Selection,
+    is_outside: bool,
+) -> Result<Option<String>, String> {
+    let Some(number) = wants.pr else {
+        return Ok(wants.repo.clone());
+    };
+    if is_outside {
+        return Err(words::PULL_REQUEST_OUTSIDE.to_owned());
+    }
+    if wants.repo.as_deref().is_some_and(|repo| apart(repo).1.is_some()) {
+        return Err(words::PULL_REQUEST_AND_REF.to_owned());
+    }
+    let there = session.sandbox.repo.as_ref();
+    match wants.repo.as_ref().or(there).or(chosen.repo.as_ref()) {
+        Some(repo) => Ok(Some(with_number(repo.trim(), number))),
+        None => Err(words::PULL_REQUEST_ALONE.to_owned()),
+    }
 }
 
 /// Runtime mode of the thread's sandbox, or of the one that it would get now with this choice.

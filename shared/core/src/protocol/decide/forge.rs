@@ -8,9 +8,10 @@ use super::{Context, Next, provision, words};
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
 use crate::records::carried::{Carried, FoundRepository, LeftOut, Submodule};
+use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
 use crate::records::session::Session;
-use crate::tenant::repositories::apart;
+use crate::tenant::repositories::{apart, numbered};
 use crate::tenant::selection::SUBMODULES;
 
 /// Most submodules that are brought.
@@ -24,18 +25,14 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
         return bring_submodules(session, context);
     }
     let limits = &context.delivery.limits.turn;
-    let watch = provision::watch(session);
-    let inside = |repo: &str, watch| {
-        let (repo, within_ms) = (repo.to_owned(), limits.clone_ms);
-        Some(Next::Do(Effect::Sandbox(SandboxEffect::Clone { repo, within_ms, watch })))
-    };
+    let (_, number) = numbered(repo);
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
     let Some(name) = named else {
-        return inside(repo, watch);
+        return inside(session, repo, context);
     };
     match session.observed.sandbox.found_repository.clone() {
         None => Some(Next::Do(Effect::Forge(ForgeEffect::Find { name }))),
-        Some(FoundRepository::NotInstalled) => inside(repo, watch),
+        Some(FoundRepository::NotInstalled) => inside(session, repo, context),
         Some(FoundRepository::Refused { why }) => {
             refuse(session, NotCloned::Forge { why }, context)
         }
@@ -46,21 +43,50 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
                 if found.is_private && session.sandbox.is_shared() {
                     return refuse(session, NotCloned::PrivateShared, context);
                 }
+                let given =
+                    number.map(|number| (number, session.observed.forge.given_pull.clone()));
+                let pull = match given {
+                    None => None,
+                    Some((number, None)) => {
+                        let find = ForgeEffect::FindGivenPull { repository: found, number };
+                        return Some(Next::Do(Effect::Forge(find)));
+                    }
+                    Some((_, Some(FoundPull::There { pull, .. }))) => Some(pull),
+                    Some((number, Some(FoundPull::Missing))) => {
+                        let why = words::no_such_pull_request(number);
+                        return refuse(session, NotCloned::Forge { why }, context);
+                    }
+                    Some((_, Some(FoundPull::Refused { why }))) => {
+                        return refuse(session, NotCloned::Forge { why }, context);
+                    }
+                };
                 return Some(Next::Do(Effect::Forge(ForgeEffect::Carry {
                     repository: found,
                     wanted: apart(repo).1.map(str::to_owned),
+                    pull,
                     submodule: None,
                     size_kb,
                     within_ms: limits.carry_ms,
-                    watch,
+                    watch: provision::watch(session),
                 })));
             }
             if found.is_private {
                 return refuse(session, NotCloned::NotOpen, context);
             }
-            inside(repo, watch)
+            inside(session, repo, context)
         }
     }
+}
+
+/// The repository is cloned from inside the sandbox, as anybody could.
+fn inside(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
+    if numbered(repo).1.is_some() {
+        let why = words::PULL_REQUEST_UNREACHED.to_owned();
+        return refuse(session, NotCloned::Forge { why }, context);
+    }
+    let watch = provision::watch(session);
+    let (repo, within_ms) = (repo.to_owned(), context.delivery.limits.turn.clone_ms);
+    Some(Next::Do(Effect::Sandbox(SandboxEffect::Clone { repo, within_ms, watch })))
 }
 
 fn refuse(session: &mut Session, why: NotCloned, context: &Context<'_>) -> Option<Next> {
@@ -79,6 +105,8 @@ pub(super) fn carried(
     let Some(path) = submodule(of) else {
         session.observed.sandbox.bringing = Some(chosen(left_out, context));
         session.observed.sandbox.found_repository = None;
+        session.observed.forge.given_pull = None;
+        session.sandbox.pull = given(of);
         session.sandbox.carried = Some(carried);
         return;
     };
@@ -91,6 +119,13 @@ pub(super) fn carried(
     bringing.large.extend(left_out.large.into_iter().map(inside));
     let history = left_out.history.map(|commits| format!("{path}: all but {commits} commits"));
     bringing.submodules.extend(history);
+}
+
+fn given(of: &Effect) -> Option<GivenPull> {
+    match of {
+        Effect::Forge(ForgeEffect::Carry { pull, .. }) => pull.clone(),
+        _ => None,
+    }
 }
 
 /// Notes that a submodule does not come. False: the effect was about something else.
@@ -181,6 +216,7 @@ fn ask_for(
     Ok(ForgeEffect::Carry {
         repository,
         wanted: Some(one.commit.clone()),
+        pull: None,
         submodule: Some(one.path.clone()),
         size_kb,
         within_ms,

@@ -33,6 +33,7 @@ pub mod queue;
 mod record;
 pub mod replay;
 mod results;
+mod review;
 mod share;
 mod steer;
 mod stray;

@@ -4,6 +4,7 @@ use super::{Context, Next, aside, choose, finish, provision, record, share, stee
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
+use crate::records::given_pull::GivenPull;
 use crate::records::message::Prompt;
 use crate::records::observations::Aside;
 use crate::records::sandbox::Phase;
@@ -384,7 +385,8 @@ fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
     let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
     let of_clone = left_out(session, with_digest).filter(|_| !is_told);
-    let said = [of_clone.map(words::not_there), of_files];
+    let of_pull = given(session, with_digest).and_then(words::given_is_over).filter(|_| !is_told);
+    let said = [of_pull, of_clone.map(words::not_there), of_files];
     let said: Vec<String> = said.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
@@ -394,6 +396,12 @@ fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
 fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
     let is_new = with_digest || past(session).is_empty();
     session.sandbox.left_out.as_deref().filter(|_| is_new)
+}
+
+/// The pull request that the sandbox works from, for an agent session that was not told yet.
+fn given(session: &Session, with_digest: bool) -> Option<&GivenPull> {
+    let is_new = with_digest || past(session).is_empty();
+    session.sandbox.pull.as_ref().filter(|_| is_new)
 }
 
 fn send(
@@ -407,7 +415,9 @@ fn send(
     };
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
+    let given = given(session, begins_with_digest(turn)).map(words::given_for_agent);
     let parts = [
+        given.as_deref(),
         left_out.as_deref(),
         session.observed.agent.digest.as_deref(),
         Some(&quoted),

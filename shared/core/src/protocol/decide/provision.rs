@@ -145,6 +145,7 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
     (session.sandbox.left_out, session.sandbox.carried) = (None, None);
+    session.sandbox.pull = None;
     if session.sandbox.without_secrets > REMADE_MAX {
         session.sandbox.without_secrets = 0;
     }

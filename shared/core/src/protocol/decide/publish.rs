@@ -6,12 +6,12 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, acts, finish, fix, forge, notice, record, watch, words};
+use super::{Context, Next, acts, finish, fix, forge, notice, record, review, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
-use crate::records::carried::Carried;
+use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::ledger::LedgerEntry;
 use crate::records::message::{PublishStep, Work};
 use crate::records::outcome::Outcome;
@@ -39,7 +39,8 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
         return None;
     };
     let carried = carried(session)?;
-    if usage.files == 0 || may(&carried, Some(forge::channel(context)), context).is_err() {
+    if usage.files == 0 || may(&carried.repository, Some(forge::channel(context)), context).is_err()
+    {
         return None;
     }
     Some(offered(session))
@@ -54,14 +55,17 @@ fn offered(session: &Session) -> PublishOffer {
 
 /// How this channel has pull requests opened.
 #[derive(Clone, Copy)]
-struct Way {
+pub(super) struct Way {
     is_draft: bool,
-    by: PullRequestsBy,
+    pub(super) by: PullRequestsBy,
 }
 
 /// Whether this repository's work may leave from this channel (`None`: the operator asks); else why not, for people.
-fn may(carried: &Carried, channel: Option<&str>, context: &Context<'_>) -> Result<Way, String> {
-    let repository = &carried.repository;
+pub(super) fn may(
+    repository: &ForgeRepository,
+    channel: Option<&str>,
+    context: &Context<'_>,
+) -> Result<Way, String> {
     let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(repository));
     let is_open = channel
         .is_none_or(|channel| context.settings.repositories.are_open(&repository.name, channel));
@@ -129,6 +133,7 @@ pub(super) fn next(
                 .unwrap_or_else(|| fix::press(session, name, (by, membership), carried, context)),
             Err(next) => *next,
         },
+        PublishStep::Review { name } => review::press(session, name, (by, membership), context),
         PublishStep::Fixed { name } => fixed(session, name, (by, membership), context),
     }
 }
@@ -170,8 +175,8 @@ fn prepared(
         return Err(Box::new(told(session, words::NOTHING_CARRIED, context)));
     };
     let channel = (!membership.operates).then_some(&*membership.channel);
-    let way =
-        may(&carried, channel, context).map_err(|why| Box::new(told(session, &why, context)))?;
+    let way = may(&carried.repository, channel, context)
+        .map_err(|why| Box::new(told(session, &why, context)))?;
     if !record::is_idle(session, context) {
         return Err(Box::new(Next::Hold {
             delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
@@ -215,8 +220,11 @@ fn done(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// A retry cannot help: the thread is told.
 pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
-    let word =
-        if is_act(context) { words::nothing_done(reason) } else { words::not_published(reason) };
+    let word = match &context.delivery.message.work {
+        Work::Publish { step: PublishStep::Review { .. }, .. } => words::review_refused(reason),
+        _ if is_act(context) => words::nothing_done(reason),
+        _ => words::not_published(reason),
+    };
     session.observed.forge.ending = Some(word);
 }
 
@@ -273,6 +281,10 @@ fn show(
             Some(None) => {}
         }
     }
+    let carried = match review::work_of(session, carried) {
+        Ok(carried) => carried,
+        Err(find) => return *find,
+    };
     let Some(outgoing) = session.observed.forge.outgoing.clone() else {
         return match bring_up(session, context) {
             BroughtUp::Step(next) => *next,
@@ -472,7 +484,9 @@ fn unlinked(
         }
         Some(Presser::MayPush) => return None,
         Some(Presser::NotLinked) => words::not_linked(&session.thread),
-        Some(Presser::MayNotPush { login }) => words::may_not_push(login, &repository.name),
+        Some(Presser::MayRead { login } | Presser::MayNotPush { login }) => {
+            words::may_not_push(login, &repository.name)
+        }
     };
     Some(told(session, &word, context))
 }

@@ -3,19 +3,24 @@
 //! Promised: neither can prevent the end of the turn. Changes that cannot be read are left out; files that cannot be
 //! shown are named. One write puts a file on the turn's list and among the shown files, before it is posted.
 
-use super::{Context, Next, words};
+use super::{Context, Next, review, words};
 use crate::base::failure::Failure;
 use crate::base::ids::PostKind;
-use crate::protocol::effect::{AgentEffect, ChatEffect, Effect};
+use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, ForgeEffect};
 use crate::records::artifacts::{self, Artifact};
 use crate::records::card::Post;
 use crate::records::changes::Changes;
+use crate::records::drafted_review::ReviewRead;
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 use crate::records::stage::{Stage, Told};
 
 /// The missing step until everything is read and shown; `None` once it is.
-pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
+pub(super) fn step(
+    session: &mut Session,
+    outcome: &Outcome,
+    context: &Context<'_>,
+) -> Option<Next> {
     let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
     // Only an agent that has worked on the prompt, and is still there, has results.
@@ -34,7 +39,7 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
     }
     // Files of a stopped or failed turn are shown by the next turn that is answered.
     if *outcome == Outcome::Answered {
-        return show(session, context);
+        return show(session, context).or_else(|| review::show(session, context));
     }
     None
 }
@@ -131,6 +136,9 @@ pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
             session.observed.agent.changes = Some(Changes::unread());
         }
         Effect::Agent(AgentEffect::ListArtifacts) => session.observed.chat.nothing_to_show = true,
+        Effect::Forge(ForgeEffect::ReadReview { .. }) => {
+            session.observed.forge.review = Some(ReviewRead::Absent);
+        }
         _ => return false,
     }
     true
@@ -147,7 +155,8 @@ pub(super) fn gives_up_showing(
     let Some(turn) = &mut session.turn else {
         return false;
     };
-    if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
+    let is_review = matches!(posting, Some(PostKind::PullReview | PostKind::PullReviewText));
+    if !(is_review || matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown)))
         || matches!(failure, Failure::ThreadClosed { .. } | Failure::ThreadGone { .. })
     {
         return false;
@@ -161,7 +170,9 @@ pub(super) fn gives_up_showing(
     if worth_a_try {
         return false;
     }
-    if posting == Some(&PostKind::Unshown) {
+    if is_review {
+        review::given_up(session);
+    } else if posting == Some(&PostKind::Unshown) {
         turn.stage.told_mut().into_iter().for_each(|told| told.unshown.clear());
     } else {
         unshown(session, "could not be posted");

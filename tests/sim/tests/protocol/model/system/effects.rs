@@ -329,6 +329,8 @@ impl System {
             | PostKind::Unshown
             | PostKind::Diff
             | PostKind::Review
+            | PostKind::PullReview
+            | PostKind::PullReviewText
             | PostKind::PullRequest
             | PostKind::PullRequestEnd
             | PostKind::PullRequestTask => &mut known.notice,
