@@ -19,7 +19,7 @@ use bobbin_core::records::publication::{
     ActEnd, Opened, Proposal, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
 use bobbin_core::records::pull_request::WatchedPullRequest;
-use bobbin_core::records::responses::Response;
+use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
@@ -227,7 +227,7 @@ impl StackForge {
         &self,
         repository: &ForgeRepository,
         number: u64,
-        what: &Response,
+        what: &PullRequestResponse,
     ) -> Result<(), Failure> {
         match self.pull_requests.respond(&target(repository)?, number, what).await {
             Ok(()) => Ok(()),

@@ -3,7 +3,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::digest;
 use bobbin_core::records::carried::{Carried, ForgeRepository};
-use bobbin_core::records::drafted_review::{DraftedReview, NewReview, ReviewEnd, ReviewRead};
+use bobbin_core::records::drafted_review::{DraftedReview, NewPullReview, ReviewEnd, ReviewRead};
 use bobbin_core::records::given_pull::{FoundPull, GivenPull};
 use bobbin_forge::ForgeErrorKind;
 
@@ -73,7 +73,7 @@ impl StackForge {
         &self,
         repository: &ForgeRepository,
         number: u64,
-        review: &NewReview,
+        review: &NewPullReview,
     ) -> Result<ReviewEnd, Failure> {
         match self.pull_requests.review(&target(repository)?, number, review).await {
             Ok(page) => Ok(ReviewEnd::There { page }),

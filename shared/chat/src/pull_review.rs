@@ -66,12 +66,12 @@ pub(crate) fn notes(card: &ReviewCard) -> Vec<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use bobbin_core::records::drafted_review::{DiffSide, DraftedReview, LineComment};
+    use bobbin_core::records::drafted_review::{DiffSide, DraftedComment, DraftedReview};
 
     use super::*;
 
     pub(crate) fn a_card(text: &str) -> ReviewCard {
-        let comment = |path: &str, line| LineComment {
+        let comment = |path: &str, line| DraftedComment {
             path: path.to_owned(),
             line,
             start_line: None,

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::drafted_review::{DiffFile, NewReview};
+use bobbin_core::records::drafted_review::{DiffFile, NewPullReview};
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
-use bobbin_core::records::responses::Response;
+use bobbin_core::records::responses::PullRequestResponse;
 
 use crate::error::ForgeResult;
 use crate::forge::RepositoryAt;
@@ -43,7 +43,12 @@ pub trait PullRequests: Send + Sync {
     async fn check_failure(&self, at: &RepositoryAt, check: u64) -> ForgeResult<CheckFailure>;
 
     /// Does this below the pull request.
-    async fn respond(&self, at: &RepositoryAt, number: u64, what: &Response) -> ForgeResult<()>;
+    async fn respond(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+        what: &PullRequestResponse,
+    ) -> ForgeResult<()>;
 
     /// Does this as the person of this access token: a merge and an update only if the head is the commit that they
     /// saw. Merges by the merge queue where there is one, else in the first way that the repository allows (merge,
@@ -76,6 +81,6 @@ pub trait PullRequests: Send + Sync {
         &self,
         at: &RepositoryAt,
         number: u64,
-        review: &NewReview,
+        review: &NewPullReview,
     ) -> ForgeResult<String>;
 }

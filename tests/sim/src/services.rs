@@ -19,7 +19,7 @@ use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::checks::Check;
-use bobbin_core::records::drafted_review::{NewReview, ReviewEnd, ReviewRead};
+use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead};
 use bobbin_core::records::given_pull::FoundPull;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
@@ -31,7 +31,7 @@ use bobbin_core::records::publication::{
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
 };
-use bobbin_core::records::responses::Response;
+use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -197,7 +197,7 @@ pub trait Services {
     }
 
     /// A review is posted, unless it is there.
-    fn review(&mut self, _number: u64, _review: &NewReview) -> ReviewEnd {
+    fn review(&mut self, _number: u64, _review: &NewPullReview) -> ReviewEnd {
         ReviewEnd::Refused { why: "nothing is posted here".to_owned() }
     }
 
@@ -215,7 +215,7 @@ pub trait Services {
     }
 
     /// This is done below the pull request with this number.
-    fn respond(&mut self, _number: u64, _what: &Response) -> Result<(), Failure> {
+    fn respond(&mut self, _number: u64, _what: &PullRequestResponse) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -11,14 +11,14 @@ use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
 use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::checks::Check;
-use crate::records::drafted_review::NewReview;
+use crate::records::drafted_review::NewPullReview;
 use crate::records::flags::ControlFlags;
 use crate::records::given_pull::GivenPull;
 use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
-use crate::records::responses::Response;
+use crate::records::responses::PullRequestResponse;
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -198,7 +198,7 @@ pub enum ForgeEffect {
         /// Number of the pull request.
         number: u64,
         /// The review.
-        review: NewReview,
+        review: NewPullReview,
     },
     /// Find out whether a person's own account may push. Answers `PresserSeen`.
     AskPresser {
@@ -255,7 +255,7 @@ pub enum ForgeEffect {
         /// Number of the pull request.
         number: u64,
         /// What; its own name or target makes a repeat harmless.
-        what: Response,
+        what: PullRequestResponse,
     },
     /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
     PollPullRequest {

@@ -34,15 +34,15 @@ pub struct DraftedReview {
     /// What it says of the whole.
     pub summary: String,
     /// What it says of lines in the difference.
-    pub comments: Vec<LineComment>,
+    pub comments: Vec<DraftedComment>,
     /// What it says of other lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub apart: Vec<LineComment>,
+    pub apart: Vec<DraftedComment>,
 }
 
 /// What a review says of a line, or of several.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct LineComment {
+pub struct DraftedComment {
     /// The file.
     pub path: String,
     /// The last line.
@@ -135,7 +135,7 @@ pub struct PostedReview {
 
 /// A review to post. A repeat finds it by its name, which is part of its text, out of sight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NewReview {
+pub struct NewPullReview {
     /// The name, of letters, digits and `-`.
     pub name: String,
     /// The commit that was reviewed.
@@ -143,7 +143,7 @@ pub struct NewReview {
     /// Its text, in the forge's Markdown.
     pub body: String,
     /// Its comments on lines, with texts in the forge's Markdown.
-    pub comments: Vec<LineComment>,
+    pub comments: Vec<DraftedComment>,
 }
 
 /// End of the call that posts a review.
@@ -164,7 +164,7 @@ pub enum ReviewEnd {
 #[derive(Deserialize)]
 struct WrittenReview {
     summary: Option<String>,
-    comments: Option<Vec<LineComment>>,
+    comments: Option<Vec<DraftedComment>>,
 }
 
 impl DraftedReview {
@@ -200,7 +200,7 @@ impl DraftedReview {
     pub fn against(self, files: &[DiffFile]) -> Self {
         let hunks: BTreeMap<&str, &[DiffHunk]> =
             files.iter().map(|file| (&*file.path, &*file.hunks)).collect();
-        let fits = |comment: &LineComment| {
+        let fits = |comment: &DraftedComment| {
             let mut hunks = hunks.get(&*comment.path).copied().unwrap_or_default().iter();
             hunks.any(|hunk| comment.is_in(hunk))
         };
@@ -219,7 +219,7 @@ impl DraftedReview {
     /// All that it says, as a text for people.
     #[must_use]
     pub fn text(&self) -> String {
-        let said = |comment: &LineComment| format!("{}\n{}", comment.place(), comment.body);
+        let said = |comment: &DraftedComment| format!("{}\n{}", comment.place(), comment.body);
         let mut parts = vec![self.summary.clone()];
         parts.extend(self.comments.iter().map(said));
         if !self.apart.is_empty() {
@@ -245,7 +245,7 @@ pub fn is_name(name: &str) -> bool {
     name.len() == NAME_DIGITS && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-impl LineComment {
+impl DraftedComment {
     /// The comment in its plainest form.
     fn usable(mut self) -> Result<Self, String> {
         let path = self.path.trim().trim_start_matches("./");
@@ -301,8 +301,8 @@ mod tests {
         DraftedReview::read(written.as_bytes())
     }
 
-    fn places(comments: &[LineComment]) -> Vec<String> {
-        comments.iter().map(LineComment::place).collect()
+    fn places(comments: &[DraftedComment]) -> Vec<String> {
+        comments.iter().map(DraftedComment::place).collect()
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
                 DiffHunk { left: (20, 0), right: (30, 2) },
             ],
         };
-        let at = |path: &str, start_line: Option<u64>, line, side| LineComment {
+        let at = |path: &str, start_line: Option<u64>, line, side| DraftedComment {
             path: path.to_owned(),
             line,
             start_line,

@@ -33,6 +33,8 @@ pub struct Observations {
     pub chat: ChatObserved,
     /// The forge: what could be published, and what was.
     pub forge: ForgeObserved,
+    /// The watched pull request.
+    pub watch: WatchObserved,
     /// What the next save writes besides the records.
     pub writes: Writes,
     /// State that the previous delivery left.
@@ -137,6 +139,11 @@ pub struct ForgeObserved {
     pub ending: Option<String>,
     /// A person's act is done, and nothing has to be said about it.
     pub is_acted: bool,
+}
+
+/// The watched pull request of this delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct WatchObserved {
     /// The watched pull request was polled in this delivery, or could not be.
     pub is_polled: bool,
     /// What that poll saw.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that Bobbin does there. A repeat is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Response {
+pub enum PullRequestResponse {
     /// Show that this was seen.
     Seen(Remark),
     /// Say this, unless it was said under its name.

@@ -7,7 +7,7 @@ use crate::records::carried::ForgeRepository;
 use crate::records::checks::SeenChecks;
 use crate::records::publication::{PullRequestAct, PullRequestRef, PullRequestState};
 use crate::records::pull_request::Mergeability;
-use crate::records::responses::{Remark, Response};
+use crate::records::responses::{PullRequestResponse, Remark};
 
 /// Names of checks and people that a card lists of each kind.
 pub const NAMES_SHOWN: usize = 5;
@@ -50,15 +50,12 @@ pub struct Watch {
     /// Names of what fixes were begun for, newest last: none is begun for twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
-    /// Comments that asked for something, and were dealt with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub heard: Vec<Remark>,
-    /// Somebody who may not ask was told what it takes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub has_told_connect: bool,
+    /// Comments that asked for something.
+    #[serde(default, skip_serializing_if = "Heard::is_empty")]
+    pub heard: Heard,
     /// What is still to be done below the pull request, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub responses: Vec<Response>,
+    pub responses: Vec<PullRequestResponse>,
     /// Tries of the first of them that have failed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub response_failures: u32,
@@ -89,8 +86,7 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
-            heard: Vec::new(),
-            has_told_connect: false,
+            heard: Heard { remarks: Vec::new(), has_told_connect: false },
             responses: Vec::new(),
             response_failures: 0,
             failures: 0,
@@ -105,10 +101,26 @@ impl Watch {
     }
 
     /// This is to be done below the pull request, after what waits already.
-    pub fn respond(&mut self, what: Response) {
+    pub fn respond(&mut self, what: PullRequestResponse) {
         if self.responses.len() < RESPONSES_MAX && !self.responses.contains(&what) {
             self.responses.push(what);
         }
+    }
+}
+
+/// Comments that asked for something, and were dealt with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Heard {
+    /// Those.
+    pub remarks: Vec<Remark>,
+    /// Somebody who may not ask was told what it takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_told_connect: bool,
+}
+
+impl Heard {
+    fn is_empty(&self) -> bool {
+        self.remarks.is_empty()
     }
 }
 

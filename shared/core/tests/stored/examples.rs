@@ -11,7 +11,7 @@ use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settle
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::checks::SeenChecks;
 use bobbin_core::records::drafted_review::{
-    DiffSide, DraftedReview, LineComment, PostedReview, PullReview,
+    DiffSide, DraftedComment, DraftedReview, PostedReview, PullReview,
 };
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
@@ -27,7 +27,7 @@ use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{
     Pressed, Proposal, Publication, PullRequestRef, PullRequestState,
 };
-use bobbin_core::records::responses::{NewRemark, Remark, Response};
+use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
 use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
@@ -38,7 +38,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::{Fix, FixedThread, Watch};
+use bobbin_core::records::watch::{Fix, FixedThread, Heard, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
@@ -306,7 +306,7 @@ fn session(stage: Stage) -> Session {
 }
 
 fn review() -> PullReview {
-    let comment = LineComment {
+    let comment = DraftedComment {
         path: "src/a.rs".to_owned(),
         line: 12,
         start_line: Some(10),
@@ -388,8 +388,7 @@ fn watch() -> Watch {
             threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
             reviewers: vec!["ada".to_owned()],
         }),
-        heard: vec![Remark::Line(12), Remark::Whole(13)],
-        has_told_connect: true,
+        heard: Heard { remarks: vec![Remark::Line(12), Remark::Whole(13)], has_told_connect: true },
         responses: responses(),
         response_failures: 1,
         begun: vec!["89abcdef0123456789abcdef".to_owned()],
@@ -397,13 +396,13 @@ fn watch() -> Watch {
     }
 }
 
-fn responses() -> Vec<Response> {
+fn responses() -> Vec<PullRequestResponse> {
     let say = NewRemark { thread: Some(11), name: "turn-1".to_owned(), body: "Done.".to_owned() };
     vec![
-        Response::Seen(Remark::Line(11)),
-        Response::Say(say),
-        Response::Resolve { thread: "PRRT_1".to_owned() },
-        Response::AskForReview { logins: vec!["ada".to_owned()] },
+        PullRequestResponse::Seen(Remark::Line(11)),
+        PullRequestResponse::Say(say),
+        PullRequestResponse::Resolve { thread: "PRRT_1".to_owned() },
+        PullRequestResponse::AskForReview { logins: vec!["ada".to_owned()] },
     ]
 }
 

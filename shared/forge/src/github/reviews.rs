@@ -1,6 +1,8 @@
 //! Reviews that Bobbin posts, and the difference on whose lines they are.
 
-use bobbin_core::records::drafted_review::{DiffFile, DiffHunk, DiffSide, LineComment, NewReview};
+use bobbin_core::records::drafted_review::{
+    DiffFile, DiffHunk, DiffSide, DraftedComment, NewPullReview,
+};
 use bobbin_http::Method;
 use serde::{Deserialize, Serialize};
 
@@ -24,22 +26,22 @@ struct FileBody {
 }
 
 #[derive(Deserialize)]
-struct ReviewBody {
+struct GivenReviewBody {
     #[serde(default)]
     body: String,
     html_url: String,
 }
 
 #[derive(Serialize)]
-struct NewBody<'a> {
+struct NewReviewBody<'a> {
     commit_id: &'a str,
     event: &'static str,
     body: &'a str,
-    comments: Vec<CommentBody<'a>>,
+    comments: Vec<ReviewCommentBody<'a>>,
 }
 
 #[derive(Serialize)]
-struct CommentBody<'a> {
+struct ReviewCommentBody<'a> {
     path: &'a str,
     body: &'a str,
     line: u64,
@@ -50,8 +52,8 @@ struct CommentBody<'a> {
     start_side: Option<DiffSide>,
 }
 
-impl<'a> From<&'a LineComment> for CommentBody<'a> {
-    fn from(comment: &'a LineComment) -> Self {
+impl<'a> From<&'a DraftedComment> for ReviewCommentBody<'a> {
+    fn from(comment: &'a DraftedComment) -> Self {
         Self {
             path: &comment.path,
             body: &comment.body,
@@ -102,7 +104,7 @@ pub(super) async fn post(
     by: By<'_>,
     name: &RepositoryName,
     number: u64,
-    review: &NewReview,
+    review: &NewPullReview,
 ) -> Result<String, RestError> {
     let mark = mark(&review.name);
     let number = number.to_string();
@@ -111,7 +113,7 @@ pub(super) async fn post(
     for page in 1..=PAGES_MAX {
         let page = page.to_string();
         let query = [("per_page", PAGE_ITEMS), ("page", page.as_str())];
-        let found: Vec<ReviewBody> = rest.read(Call::get(by, &path).with(&query)).await?;
+        let found: Vec<GivenReviewBody> = rest.read(Call::get(by, &path).with(&query)).await?;
         let is_last = found.len() < 100;
         if let Some(ours) = found.into_iter().find(|one| one.body.contains(&mark)) {
             return Ok(ours.html_url);
@@ -120,13 +122,13 @@ pub(super) async fn post(
             break;
         }
     }
-    let body = NewBody {
+    let body = NewReviewBody {
         commit_id: &review.commit,
         event: "COMMENT",
         body: &format!("{}\n\n{mark}", review.body),
-        comments: review.comments.iter().map(CommentBody::from).collect(),
+        comments: review.comments.iter().map(ReviewCommentBody::from).collect(),
     };
-    let made: ReviewBody = rest.read(Call::sending(by, Method::POST, &path, &body)).await?;
+    let made: GivenReviewBody = rest.read(Call::sending(by, Method::POST, &path, &body)).await?;
     Ok(made.html_url)
 }
 

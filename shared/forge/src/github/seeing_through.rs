@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::drafted_review::{DiffFile, NewReview};
+use bobbin_core::records::drafted_review::{DiffFile, NewPullReview};
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
-use bobbin_core::records::responses::Response;
+use bobbin_core::records::responses::PullRequestResponse;
 use serde_json::json;
 
 use super::client::GitHub;
@@ -29,25 +29,30 @@ impl PullRequests for GitHub {
         self.ended(at, token, read).await
     }
 
-    async fn respond(&self, at: &RepositoryAt, number: u64, what: &Response) -> ForgeResult<()> {
+    async fn respond(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+        what: &PullRequestResponse,
+    ) -> ForgeResult<()> {
         let right = match what {
-            Response::Resolve { .. } => Right::ResolveThreads,
+            PullRequestResponse::Resolve { .. } => Right::ResolveThreads,
             _ => Right::WritePullRequests,
         };
         let token = self.token(at, right).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let (rest, by) = (&*self.rest, token.by());
         let done: Result<(), ForgeError> = match what {
-            Response::Seen(remark) => {
+            PullRequestResponse::Seen(remark) => {
                 remarks::mark_seen(rest, by, name, *remark).await.map_err(Into::into)
             }
-            Response::Say(remark) => {
+            PullRequestResponse::Say(remark) => {
                 remarks::say(rest, by, name, number, remark).await.map_err(Into::into)
             }
-            Response::Resolve { thread } => {
+            PullRequestResponse::Resolve { thread } => {
                 rest.graphql(by, RESOLVE, &json!({"thread": thread})).await.map(|_| ())
             }
-            Response::AskForReview { logins } => {
+            PullRequestResponse::AskForReview { logins } => {
                 remarks::ask_for_review(rest, by, name, number, logins).await.map_err(Into::into)
             }
         };
@@ -95,7 +100,7 @@ impl PullRequests for GitHub {
         &self,
         at: &RepositoryAt,
         number: u64,
-        review: &NewReview,
+        review: &NewPullReview,
     ) -> ForgeResult<String> {
         let token = self.token(at, Right::WritePullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);

@@ -1,6 +1,6 @@
 //! Existing pull requests, the lines of their differences, and the reviews that are posted.
 
-use bobbin_core::records::drafted_review::{DiffHunk, DiffSide, LineComment, NewReview};
+use bobbin_core::records::drafted_review::{DiffHunk, DiffSide, DraftedComment, NewPullReview};
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_forge::{ForgeErrorKind, PullRequests as _};
 use serde_json::{Value, json};
@@ -24,15 +24,15 @@ fn rights(world: &World) -> Value {
     world.one("POST /app/installations/7/access_tokens").body["permissions"].clone()
 }
 
-fn review() -> NewReview {
-    let comment = |line, start_line, side| LineComment {
+fn review() -> NewPullReview {
+    let comment = |line, start_line, side| DraftedComment {
         path: "src/a b.rs".to_owned(),
         line,
         start_line,
         side,
         body: "Why?".to_owned(),
     };
-    NewReview {
+    NewPullReview {
         name: "review-0123".to_owned(),
         commit: HEAD.to_owned(),
         body: "Nearly.".to_owned(),

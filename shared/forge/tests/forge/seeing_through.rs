@@ -1,7 +1,7 @@
 //! What is read of a pull request beside its poll, and what is done to it.
 
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
-use bobbin_core::records::responses::{NewRemark, Remark, Response};
+use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
 use bobbin_forge::{CheckAnnotation, CheckFailure, ForgeErrorKind, PullRequests as _};
 use serde_json::{Value, json};
 
@@ -141,13 +141,13 @@ async fn remark_is_said_once() {
     let answer = "POST /repos/acme/web/pulls/5/comments/11/replies";
     world.on(answer, reply(201, json!({})));
     let github = world.github();
-    github.respond(&at(), 5, &Response::Say(remark.clone())).await.unwrap();
-    github.respond(&at(), 5, &Response::Say(remark.clone())).await.unwrap();
+    github.respond(&at(), 5, &PullRequestResponse::Say(remark.clone())).await.unwrap();
+    github.respond(&at(), 5, &PullRequestResponse::Say(remark.clone())).await.unwrap();
     assert_eq!(world.one(answer).body, json!({"body": "Renamed it.\n\n<!-- bobbin:turn-1 -->"}));
     let whole = NewRemark { thread: None, ..remark };
     world.on("GET /repos/acme/web/issues/5/comments", reply(200, json!([])));
     world.on("POST /repos/acme/web/issues/5/comments", reply(201, json!({})));
-    github.respond(&at(), 5, &Response::Say(whole.clone())).await.unwrap();
+    github.respond(&at(), 5, &PullRequestResponse::Say(whole.clone())).await.unwrap();
     assert!(
         world.one("GET /repos/acme/web/issues/5/comments").line.ends_with("?per_page=100&page=1")
     );
@@ -165,8 +165,8 @@ async fn remarks_are_marked_as_seen() {
     // There is one already.
     world.on(whole, reply(200, json!({})));
     let github = world.github();
-    github.respond(&at(), 5, &Response::Seen(Remark::Line(11))).await.unwrap();
-    github.respond(&at(), 5, &Response::Seen(Remark::Whole(12))).await.unwrap();
+    github.respond(&at(), 5, &PullRequestResponse::Seen(Remark::Line(11))).await.unwrap();
+    github.respond(&at(), 5, &PullRequestResponse::Seen(Remark::Whole(12))).await.unwrap();
     assert_eq!(world.one(line).body, json!({"content": "eyes"}));
     world.one(whole);
 }
@@ -179,7 +179,7 @@ async fn thread_is_resolved_with_both_rights() {
     world.on("POST /graphql", reply(200, done).undescribed());
     world
         .github()
-        .respond(&at(), 5, &Response::Resolve { thread: "PRRT_1".to_owned() })
+        .respond(&at(), 5, &PullRequestResponse::Resolve { thread: "PRRT_1".to_owned() })
         .await
         .unwrap();
     let seen = world.one("POST /graphql");
@@ -194,7 +194,7 @@ async fn reviewers_are_asked_again() {
     world.on(ask, reply(201, json!({})));
     world
         .github()
-        .respond(&at(), 5, &Response::AskForReview { logins: vec!["ada".to_owned()] })
+        .respond(&at(), 5, &PullRequestResponse::AskForReview { logins: vec!["ada".to_owned()] })
         .await
         .unwrap();
     assert_eq!(world.one(ask).body, json!({"reviewers": ["ada"]}));

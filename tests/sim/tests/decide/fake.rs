@@ -8,12 +8,12 @@ use bobbin_core::protocol::signals::signals;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
 use bobbin_core::records::checks::Check;
-use bobbin_core::records::drafted_review::{NewReview, ReviewEnd, ReviewRead};
+use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead};
 use bobbin_core::records::given_pull::{FoundPull, GivenPull};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::pull_request::WatchedPullRequest;
-use bobbin_core::records::responses::Response;
+use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
@@ -149,7 +149,7 @@ pub(super) struct State {
     /// Why that cannot be read, if it cannot.
     pub(super) review_unread: Option<Failure>,
     /// Reviews at the forge, each with its pull request.
-    pub(super) reviews: Vec<(u64, NewReview)>,
+    pub(super) reviews: Vec<(u64, NewPullReview)>,
     /// Why the forge refuses them, if it does.
     pub(super) review_refused: Option<String>,
     /// What polls of a pull request see; otherwise what follows from `pulls`.
@@ -168,7 +168,7 @@ pub(super) struct State {
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
     /// What was done below pull requests; what there is is not done again.
-    pub(super) responses: Vec<Response>,
+    pub(super) responses: Vec<PullRequestResponse>,
     pub(super) respond_fails: Option<Failure>,
     /// Who has connected which account.
     pub(super) people: BTreeMap<u64, (Person, Membership)>,
@@ -529,7 +529,7 @@ impl Services for Here<'_> {
         }
     }
 
-    fn review(&mut self, number: u64, review: &NewReview) -> ReviewEnd {
+    fn review(&mut self, number: u64, review: &NewPullReview) -> ReviewEnd {
         if let Some(why) = self.s.review_refused.clone() {
             return ReviewEnd::Refused { why };
         }
@@ -569,7 +569,7 @@ impl Services for Here<'_> {
         }
     }
 
-    fn respond(&mut self, _: u64, what: &Response) -> Result<(), Failure> {
+    fn respond(&mut self, _: u64, what: &PullRequestResponse) -> Result<(), Failure> {
         if let Some(failure) = self.s.respond_fails.clone() {
             return Err(failure);
         }

@@ -9,7 +9,7 @@ use bobbin_core::records::publication::Presser;
 use bobbin_core::records::pull_request::{
     Author, Mergeability, ReviewState, ReviewThread, SeenComment, SeenReview,
 };
-use bobbin_core::records::responses::{Remark, Response};
+use bobbin_core::records::responses::{PullRequestResponse, Remark};
 
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
@@ -225,14 +225,14 @@ fn reviewed() -> Fake {
     world
 }
 
-pub(super) fn responses(world: &Fake) -> Vec<Response> {
+pub(super) fn responses(world: &Fake) -> Vec<PullRequestResponse> {
     world.with(|s| s.responses.clone())
 }
 
 /// What was said, as thread and text.
 pub(super) fn said(world: &Fake) -> Vec<(Option<u64>, String)> {
-    let said = |what: Response| match what {
-        Response::Say(remark) => Some((remark.thread, remark.body)),
+    let said = |what: PullRequestResponse| match what {
+        PullRequestResponse::Say(remark) => Some((remark.thread, remark.body)),
         _ => None,
     };
     responses(world).into_iter().filter_map(said).collect()
@@ -243,7 +243,8 @@ fn review_is_seen_answered_and_asked_again() {
     let world = reviewed();
     let name = offered(&world).unwrap();
     deliver_until_done(&world, &press("x1", &name), 1);
-    let seen = [Response::Seen(Remark::Line(11)), Response::Seen(Remark::Line(21))];
+    let seen =
+        [PullRequestResponse::Seen(Remark::Line(11)), PullRequestResponse::Seen(Remark::Line(21))];
     assert_eq!(responses(&world), seen);
     let text = asked(&world);
     assert!(text.contains("Why?") && text.contains("Too long."), "{text}");
@@ -252,8 +253,8 @@ fn review_is_seen_answered_and_asked_again() {
     let word = "Changed in bbbbbbbbbbbb.\n- `a.txt`".to_owned();
     assert_eq!(said(&world), [(Some(11), word.clone()), (Some(21), word)]);
     let rest = [
-        Response::Resolve { thread: "t2".to_owned() },
-        Response::AskForReview { logins: vec!["ada".to_owned()] },
+        PullRequestResponse::Resolve { thread: "t2".to_owned() },
+        PullRequestResponse::AskForReview { logins: vec!["ada".to_owned()] },
     ];
     assert!(rest.iter().all(|one| responses(&world).contains(one)), "{:?}", responses(&world));
     assert_eq!(responses(&world).len(), 6);
@@ -275,8 +276,12 @@ fn fix_without_a_change_says_so() {
     assert!(notices(&world).contains(&words::FIX_CHANGED_NOTHING.to_owned()));
     let word = words::NOTHING_CHANGED.to_owned();
     assert_eq!(said(&world), [(Some(11), word.clone()), (Some(21), word)]);
-    let closes =
-        |one: &Response| matches!(one, Response::Resolve { .. } | Response::AskForReview { .. });
+    let closes = |one: &PullRequestResponse| {
+        matches!(
+            one,
+            PullRequestResponse::Resolve { .. } | PullRequestResponse::AskForReview { .. }
+        )
+    };
     assert!(!responses(&world).iter().any(closes));
 }
 

@@ -4,7 +4,7 @@ use super::fix::{by, comment, queued, responses, said, thread_of};
 use super::publish::{notices, published};
 use super::watch::{QUIET_MS, hint, passes, shows, sweep};
 use super::*;
-use bobbin_core::records::responses::{Remark, Response};
+use bobbin_core::records::responses::{PullRequestResponse, Remark};
 
 /// Pull request with a comment that asks for a task; account 7 is Ann's.
 fn asked_below(body: &str, is_linked: bool) -> Fake {
@@ -36,7 +36,7 @@ fn task_below_the_pull_request_begins_once() {
         "{:?}",
         notices(&world)
     );
-    assert_eq!(responses(&world), [Response::Seen(Remark::Whole(40))]);
+    assert_eq!(responses(&world), [PullRequestResponse::Seen(Remark::Whole(40))]);
     // An edited comment is no other task.
     shows(&world, |watched| watched.pull.comments[0].body = "/bobbin delete it".to_owned());
     hint(&world);

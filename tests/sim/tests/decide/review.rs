@@ -6,7 +6,7 @@ use super::publish::{FIRST, holds, notices, press, publish, show};
 use super::*;
 use bobbin_core::records::card::{Review, ReviewCard};
 use bobbin_core::records::drafted_review::{
-    DiffFile, DiffHunk, DiffSide, DraftedReview, LineComment, ReviewRead,
+    DiffFile, DiffHunk, DiffSide, DraftedComment, DraftedReview, ReviewRead,
 };
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::tenant::settings::RecentChoices;
@@ -49,9 +49,9 @@ fn written(read: ReviewRead) -> Fake {
     world
 }
 
-fn comment(path: &str, line: u64, body: &str) -> LineComment {
+fn comment(path: &str, line: u64, body: &str) -> DraftedComment {
     let (path, body) = (path.to_owned(), body.to_owned());
-    LineComment { path, line, start_line: None, side: DiffSide::Right, body }
+    DraftedComment { path, line, start_line: None, side: DiffSide::Right, body }
 }
 
 fn draft() -> DraftedReview {

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
-use bobbin_core::records::responses::{NewRemark, Remark, Response};
+use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{Forge as _, PullRequests as _, RepositoryAt, RepositoryId, RepositoryName};
 use reqwest::Method;
@@ -114,8 +114,16 @@ async fn review_comment_is_seen_answered_and_resolved() {
     let answer =
         NewRemark { thread: Some(id), name: "turn-1".to_owned(), body: "One line now.".to_owned() };
     for _ in 0..2 {
-        scene.github.respond(&scene.at, 1, &Response::Seen(Remark::Line(id))).await.unwrap();
-        scene.github.respond(&scene.at, 1, &Response::Say(answer.clone())).await.unwrap();
+        scene
+            .github
+            .respond(&scene.at, 1, &PullRequestResponse::Seen(Remark::Line(id)))
+            .await
+            .unwrap();
+        scene
+            .github
+            .respond(&scene.at, 1, &PullRequestResponse::Say(answer.clone()))
+            .await
+            .unwrap();
     }
     let all = scene.seen(&format!("{PULL}/comments")).await;
     let bodies: Vec<&str> =
@@ -128,11 +136,15 @@ async fn review_comment_is_seen_answered_and_resolved() {
     };
     let found = thread().await;
     assert!(!found.is_resolved);
-    scene.github.respond(&scene.at, 1, &Response::Resolve { thread: found.id }).await.unwrap();
+    scene
+        .github
+        .respond(&scene.at, 1, &PullRequestResponse::Resolve { thread: found.id })
+        .await
+        .unwrap();
     assert!(thread().await.is_resolved);
     let whole = NewRemark { thread: None, ..answer };
     for _ in 0..2 {
-        scene.github.respond(&scene.at, 1, &Response::Say(whole.clone())).await.unwrap();
+        scene.github.respond(&scene.at, 1, &PullRequestResponse::Say(whole.clone())).await.unwrap();
     }
     let all = scene.seen("/repos/laptop/web/issues/1/comments").await;
     assert_eq!(all.as_array().unwrap().len(), 1);

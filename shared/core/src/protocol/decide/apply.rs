@@ -63,17 +63,17 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Opened(ended) => publish::opened(session, of, ended, context),
         Event::Brought { branch, is_there } => {
             outage::provider_answered(session);
-            session.observed.forge.brought.insert(branch, is_there);
+            session.observed.watch.brought.insert(branch, is_there);
         }
-        Event::FailuresRead(said) => session.observed.forge.failures = Some(said),
+        Event::FailuresRead(said) => session.observed.watch.failures = Some(said),
         Event::Queued => {
             if let Effect::Queue { messages } = of {
                 let ids = messages.iter().map(|message| message.id.clone());
-                session.observed.forge.queued.extend(ids);
+                session.observed.watch.queued.extend(ids);
             }
         }
         Event::PersonFound { account, found } => {
-            session.observed.forge.people.insert(account, found);
+            session.observed.watch.people.insert(account, found);
         }
         Event::PullRequestActed(ended) => acts::ended(session, of, ended, context),
         Event::Responded => watch::responded(session, of, context),

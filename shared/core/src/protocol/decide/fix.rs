@@ -19,7 +19,7 @@ use crate::records::publication::OutgoingFile;
 use crate::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewState, ReviewThread, SeenComment, SeenReview,
 };
-use crate::records::responses::{NewRemark, Remark, Response};
+use crate::records::responses::{NewRemark, PullRequestResponse, Remark};
 use crate::records::session::Session;
 use crate::records::watch::{Fix, FixedThread, Watch};
 use crate::text::{shorten, visible};
@@ -42,7 +42,7 @@ const HUNK_UNITS_MAX: usize = 800;
 const TASK_UNITS_MAX: usize = 80 * 1024;
 
 /// Something that a fix can be for.
-pub(super) enum About<'a> {
+pub(super) enum FixReason<'a> {
     Checks(&'a [Check]),
     Review(&'a SeenReview),
     Thread(&'a ReviewThread),
@@ -59,27 +59,27 @@ fn all<'a>(
     pull: &'a PolledPullRequest,
     failed: &'a [Check],
     trusted: &Trusted<'_>,
-) -> Vec<(String, About<'a>)> {
+) -> Vec<(String, FixReason<'a>)> {
     let at = format!("{repository}#{}", pull.number);
     let mut all = Vec::new();
     if !failed.is_empty() {
         let name = fix_name((repository, pull.number), &pull.head, failed);
-        all.push((short(&[&name]), About::Checks(failed)));
+        all.push((short(&[&name]), FixReason::Checks(failed)));
     }
     for review in &pull.reviews {
         if review.state == ReviewState::ChangesRequested && trusted.counts(&review.by) {
             let name = short(&["review", &at, &review.id.to_string(), &digest(&[&review.body])]);
-            all.push((name, About::Review(review)));
+            all.push((name, FixReason::Review(review)));
         }
     }
     for thread in pull.threads.iter().filter(|thread| !thread.is_resolved) {
         if let Some(last) = thread.comments.iter().rfind(|one| trusted.counts(&one.by)) {
             let (id, body) = (last.id.to_string(), digest(&[&last.body]));
-            all.push((short(&["thread", &thread.id, &id, &body]), About::Thread(thread)));
+            all.push((short(&["thread", &thread.id, &id, &body]), FixReason::Thread(thread)));
         }
     }
     if pull.merge == Mergeability::Conflicts {
-        all.push((short(&["conflict", &at, &pull.head]), About::Conflict));
+        all.push((short(&["conflict", &at, &pull.head]), FixReason::Conflict));
     }
     all
 }
@@ -97,9 +97,9 @@ pub(super) fn items(
         .filter(|(name, _)| !watch.begun.contains(name))
         .filter(|(_, about)| {
             let left = match about {
-                About::Review(_) => &mut reviews,
-                About::Thread(_) => &mut threads,
-                About::Checks(_) | About::Conflict => return true,
+                FixReason::Review(_) => &mut reviews,
+                FixReason::Thread(_) => &mut threads,
+                FixReason::Checks(_) | FixReason::Conflict => return true,
             };
             let has_room = *left > 0;
             *left = left.saturating_sub(1);
@@ -139,7 +139,7 @@ pub(super) fn press(
     }
     let press = context.delivery.message.id.clone();
     let (seen, found) =
-        (session.observed.forge.watched.clone(), session.observed.forge.to_fix.clone());
+        (session.observed.watch.watched.clone(), session.observed.watch.to_fix.clone());
     let (Some(seen), Some(found)) = (seen, found) else {
         return publish::told(session, words::NOT_LOOKED_AT, context);
     };
@@ -159,7 +159,7 @@ pub(super) fn press(
         begin(watch, wanted, press, (&found.items, &all), &trusted);
     }
     let items = watch.fix.as_ref().map(|fix| fix.items.clone()).unwrap_or_default();
-    let about: Vec<About<'_>> =
+    let about: Vec<FixReason<'_>> =
         all.into_iter().filter(|(name, _)| items.contains(name)).map(|(_, about)| about).collect();
     gather(session, wanted, by, (&seen.pull, &about, &trusted), carried, context)
 }
@@ -169,16 +169,16 @@ fn begin(
     watch: &mut Watch,
     wanted: &str,
     press: TurnId,
-    (items, all): (&[String], &[(String, About<'_>)]),
+    (items, all): (&[String], &[(String, FixReason<'_>)]),
     trusted: &Trusted<'_>,
 ) {
     let (mut threads, mut reviewers) = (Vec::new(), Vec::new());
     for (_, about) in all.iter().filter(|(name, _)| items.contains(name)) {
         match about {
-            About::Thread(thread) => {
+            FixReason::Thread(thread) => {
                 let counted = thread.comments.iter().rfind(|one| trusted.counts(&one.by));
                 if let Some(last) = counted {
-                    watch.respond(Response::Seen(Remark::Line(last.id)));
+                    watch.respond(PullRequestResponse::Seen(Remark::Line(last.id)));
                 }
                 threads.extend(thread.comments.first().map(|first| FixedThread {
                     id: thread.id.clone(),
@@ -186,8 +186,10 @@ fn begin(
                     is_bots: first.by.is_bot,
                 }));
             }
-            About::Review(review) if !review.by.is_bot => reviewers.push(review.by.login.clone()),
-            About::Review(_) | About::Checks(_) | About::Conflict => {}
+            FixReason::Review(review) if !review.by.is_bot => {
+                reviewers.push(review.by.login.clone())
+            }
+            FixReason::Review(_) | FixReason::Checks(_) | FixReason::Conflict => {}
         }
     }
     watch.begun.extend(items.iter().cloned());
@@ -222,19 +224,19 @@ pub(super) fn pushed(
     );
     let say = |thread: Option<u64>, of: &str| {
         let name = format!("{}-{of}", fix.name);
-        Response::Say(NewRemark { thread, name, body: body.clone() })
+        PullRequestResponse::Say(NewRemark { thread, name, body: body.clone() })
     };
     for thread in &fix.threads {
         watch.respond(say(Some(thread.top), &thread.top.to_string()));
         if thread.is_bots && push.is_some() {
-            watch.respond(Response::Resolve { thread: thread.id.clone() });
+            watch.respond(PullRequestResponse::Resolve { thread: thread.id.clone() });
         }
     }
     if fix.threads.is_empty() && !fix.reviewers.is_empty() {
         watch.respond(say(None, "review"));
     }
     if push.is_some() && !fix.reviewers.is_empty() {
-        watch.respond(Response::AskForReview { logins: fix.reviewers.clone() });
+        watch.respond(PullRequestResponse::AskForReview { logins: fix.reviewers.clone() });
     }
     watch.fix = Some(Fix { threads: Vec::new(), reviewers: Vec::new(), ..fix });
     if !watch.responses.is_empty() {
@@ -247,7 +249,7 @@ fn gather(
     session: &mut Session,
     name: &str,
     (by, membership): (&Person, &Membership),
-    (pull, about, trusted): (&PolledPullRequest, &[About<'_>], &Trusted<'_>),
+    (pull, about, trusted): (&PolledPullRequest, &[FixReason<'_>], &Trusted<'_>),
     carried: Carried,
     context: &Context<'_>,
 ) -> Next {
@@ -256,7 +258,7 @@ fn gather(
     let has_conflict = pull.merge == Mergeability::Conflicts;
     let theirs = is_theirs.then_some(&pull.branch);
     for branch in theirs.into_iter().chain(has_conflict.then_some(&pull.base)) {
-        match session.observed.forge.brought.get(branch) {
+        match session.observed.watch.brought.get(branch) {
             // The push goes on from the commit that somebody else has put there.
             Some(true) => {
                 if let Some(publication) = &mut session.publication
@@ -285,22 +287,22 @@ fn gather(
         }
     }
     let failed = about.iter().find_map(|one| match one {
-        About::Checks(failed) => Some(*failed),
+        FixReason::Checks(failed) => Some(*failed),
         _ => None,
     });
     if let Some(failed) = failed
-        && session.observed.forge.failures.is_none()
+        && session.observed.watch.failures.is_none()
     {
         return Next::Do(Effect::Forge(ForgeEffect::ReadFailures {
             repository: carried.repository,
             checks: failed.iter().take(CHECKS_MAX).cloned().collect(),
         }));
     }
-    if session.observed.forge.queued.contains(&turn(name)) {
+    if session.observed.watch.queued.contains(&turn(name)) {
         let word = words::fix_begins(pull.number, &by.name);
         return publish::told(session, &word, context);
     }
-    let said = session.observed.forge.failures.as_deref().filter(|_| failed.is_some());
+    let said = session.observed.watch.failures.as_deref().filter(|_| failed.is_some());
     let text = prompt(pull, about, said, (is_theirs, has_conflict), trusted);
     let message = |id: TurnId, work| Message {
         id,
@@ -322,7 +324,7 @@ fn gather(
 /// The task: what is to be done, then what others wrote, as data.
 fn prompt(
     pull: &PolledPullRequest,
-    about: &[About<'_>],
+    about: &[FixReason<'_>],
     said: Option<&str>,
     (is_theirs, has_conflict): (bool, bool),
     trusted: &Trusted<'_>,
@@ -342,15 +344,15 @@ fn prompt(
     }
     for one in about {
         match one {
-            About::Review(review) if !review.body.trim().is_empty() => {
+            FixReason::Review(review) if !review.body.trim().is_empty() => {
                 let body = shorten(&review.body, COMMENT_UNITS_MAX);
                 parts.push(format!("A reviewer wants changes:\n\n{}", quoted(&body)));
             }
-            About::Thread(thread) => parts.push(format!(
+            FixReason::Thread(thread) => parts.push(format!(
                 "An open review thread about a file:\n\n{}",
                 quoted(&thread_text(thread, trusted))
             )),
-            About::Review(_) | About::Checks(_) | About::Conflict => {}
+            FixReason::Review(_) | FixReason::Checks(_) | FixReason::Conflict => {}
         }
     }
     if let Some(said) = said {

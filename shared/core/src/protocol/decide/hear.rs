@@ -11,7 +11,7 @@ use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;
 use crate::records::message::{Message, Prompt, Quote, Work};
 use crate::records::pull_request::{PolledPullRequest, ReviewThread, SeenComment};
-use crate::records::responses::{NewRemark, Remark, Response};
+use crate::records::responses::{NewRemark, PullRequestResponse, Remark};
 use crate::records::session::Session;
 use crate::text::{shorten, visible};
 
@@ -23,7 +23,7 @@ const TASK_UNITS_MAX: usize = 8_000;
 const HUNK_UNITS_MAX: usize = 800;
 
 /// A comment that asks for something.
-struct Asked<'a> {
+struct AskedBelow<'a> {
     remark: Remark,
     comment: &'a SeenComment,
     text: String,
@@ -40,13 +40,13 @@ fn task(body: &str) -> Option<String> {
 }
 
 /// The comments that ask for something, oldest first.
-fn all(pull: &PolledPullRequest) -> Vec<Asked<'_>> {
+fn all(pull: &PolledPullRequest) -> Vec<AskedBelow<'_>> {
     let whole = pull.comments.iter().map(|comment| (comment, None));
     let lines = pull
         .threads
         .iter()
         .flat_map(|thread| thread.comments.iter().map(move |comment| (comment, Some(thread))));
-    let mut all: Vec<Asked<'_>> = whole
+    let mut all: Vec<AskedBelow<'_>> = whole
         .chain(lines)
         .filter(|(comment, _)| !comment.by.is_bot && comment.by.id != 0)
         .filter_map(|(comment, thread)| {
@@ -54,7 +54,7 @@ fn all(pull: &PolledPullRequest) -> Vec<Asked<'_>> {
                 Some(_) => Remark::Line(comment.id),
                 None => Remark::Whole(comment.id),
             };
-            Some(Asked { remark, comment, text: task(&comment.body)?, thread })
+            Some(AskedBelow { remark, comment, text: task(&comment.body)?, thread })
         })
         .collect();
     all.sort_by_key(|asked| asked.comment.at_ms);
@@ -70,19 +70,19 @@ fn turn(remark: Remark) -> TurnId {
 
 /// The missing step for a comment that nobody has heard yet.
 pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let seen = session.observed.forge.watched.clone()?;
+    let seen = session.observed.watch.watched.clone()?;
     for asked in all(&seen.pull) {
         let (_, watch, at) = watch::watched(session)?;
-        if watch.heard.len() >= HEARD_MAX {
+        if watch.heard.remarks.len() >= HEARD_MAX {
             return None;
         }
-        if watch.heard.contains(&asked.remark) {
+        if watch.heard.remarks.contains(&asked.remark) {
             continue;
         }
         let (channel, at) = (watch.channel.clone(), at.clone());
         let account = asked.comment.by.id;
-        let Some(found) = session.observed.forge.people.get(&account) else {
-            if session.observed.forge.is_response_tried {
+        let Some(found) = session.observed.watch.people.get(&account) else {
+            if session.observed.watch.is_response_tried {
                 return None;
             }
             return Some(Next::Do(Effect::Forge(ForgeEffect::FindPerson { account, channel })));
@@ -92,11 +92,11 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
         });
         if let Some(by) = admitted {
             let id = turn(asked.remark);
-            if !session.observed.forge.queued.contains(&id) {
+            if !session.observed.watch.queued.contains(&id) {
                 let message = message(session, &asked, id, by, context);
                 return Some(Next::Do(Effect::Queue { messages: vec![message] }));
             }
-            if !session.observed.forge.told_tasks.contains(&id) {
+            if !session.observed.watch.told_tasks.contains(&id) {
                 let by = &asked.comment.by.login;
                 let word = words::asked_at_forge(by, &at, &asked.comment.page, &asked.text);
                 return Some(Next::Do(Effect::Chat(ChatEffect::Post {
@@ -106,35 +106,35 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
                     post: Post::Notice(word),
                 })));
             }
-            heard(session, asked.remark, Response::Seen(asked.remark));
+            heard(session, asked.remark, PullRequestResponse::Seen(asked.remark));
         } else {
             let (name, body) = ("connect".to_owned(), words::CONNECT_TO_ASK.to_owned());
             let reply = NewRemark { thread: None, name, body };
-            heard(session, asked.remark, Response::Say(reply));
+            heard(session, asked.remark, PullRequestResponse::Say(reply));
         }
     }
     None
 }
 
 /// The comment is dealt with, and this is done about it.
-fn heard(session: &mut Session, remark: Remark, what: Response) {
+fn heard(session: &mut Session, remark: Remark, what: PullRequestResponse) {
     let Some((_, watch, _)) = watch::watched(session) else {
         return;
     };
-    watch.heard.push(remark);
-    let is_reply = matches!(what, Response::Say(_));
-    if !is_reply || !std::mem::replace(&mut watch.has_told_connect, true) {
+    watch.heard.remarks.push(remark);
+    let is_reply = matches!(what, PullRequestResponse::Say(_));
+    if !is_reply || !std::mem::replace(&mut watch.heard.has_told_connect, true) {
         watch.respond(what);
     }
-    if watch.heard.len() == HEARD_MAX {
+    if watch.heard.remarks.len() == HEARD_MAX {
         let (name, body) = ("enough".to_owned(), words::NO_MORE_TASKS.to_owned());
-        watch.respond(Response::Say(NewRemark { thread: None, name, body }));
+        watch.respond(PullRequestResponse::Say(NewRemark { thread: None, name, body }));
     }
 }
 
 fn message(
     session: &Session,
-    asked: &Asked<'_>,
+    asked: &AskedBelow<'_>,
     id: TurnId,
     (by, membership): (Person, Membership),
     context: &Context<'_>,

@@ -11,8 +11,8 @@ use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, ReviewCard, ShownFile};
 use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::drafted_review::{
-    COMMENT_CHARS_MAX, DraftedReview, LineComment, NewReview, PostedReview, PullReview, ReviewEnd,
-    ReviewRead, SUMMARY_CHARS_MAX, short_name,
+    COMMENT_CHARS_MAX, DraftedComment, DraftedReview, NewPullReview, PostedReview, PullReview,
+    ReviewEnd, ReviewRead, SUMMARY_CHARS_MAX, short_name,
 };
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::publication::{Presser, inert};
@@ -165,9 +165,9 @@ fn not_a_reader(
 }
 
 /// The review in the forge's Markdown, where nothing in it mentions, fetches or commits anything.
-fn worded(draft: &DraftedReview, name: String, commit: String, now: &str) -> NewReview {
-    let said = |comment: &LineComment| inert(&comment.body, COMMENT_CHARS_MAX);
-    let apart = |comment: &LineComment| {
+fn worded(draft: &DraftedReview, name: String, commit: String, now: &str) -> NewPullReview {
+    let said = |comment: &DraftedComment| inert(&comment.body, COMMENT_CHARS_MAX);
+    let apart = |comment: &DraftedComment| {
         format!("{}\n\n{}", inert(&comment.place(), COMMENT_CHARS_MAX), said(comment))
     };
     let short = |commit: &str| commit.get(..COMMIT_DIGITS).unwrap_or(commit).to_owned();
@@ -189,8 +189,9 @@ fn worded(draft: &DraftedReview, name: String, commit: String, now: &str) -> New
         body.push_str("\n\n");
     }
     body.push_str(&by);
-    let worded = |comment: &LineComment| LineComment { body: said(comment), ..comment.clone() };
-    NewReview { name, commit, body, comments: draft.comments.iter().map(worded).collect() }
+    let worded =
+        |comment: &DraftedComment| DraftedComment { body: said(comment), ..comment.clone() };
+    NewPullReview { name, commit, body, comments: draft.comments.iter().map(worded).collect() }
 }
 
 /// End of the call.

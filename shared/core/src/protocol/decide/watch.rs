@@ -91,13 +91,13 @@ pub(super) fn hinted(session: &mut Session, context: &Context<'_>) -> Next {
     let accepted_at_ms = context.delivery.message.accepted_at_ms;
     let is_new = watched(session)
         .is_some_and(|(_, watch, _)| accepted_at_ms + CLOCKS_APART_MS > watch.polled_at_ms);
-    let is_wanted = is_new || session.observed.forge.is_polled;
+    let is_wanted = is_new || session.observed.watch.is_polled;
     step(session, is_wanted, context).unwrap_or(Next::Done)
 }
 
 /// The missing step of the watch; `None` once nothing is left to do now.
 pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>) -> Option<Next> {
-    if session.observed.forge.is_polled {
+    if session.observed.watch.is_polled {
         return show(session)
             .or_else(|| tell(session, context))
             .or_else(|| hear::next(session, context))
@@ -136,8 +136,8 @@ pub(super) fn watched(session: &mut Session) -> Option<(&str, &mut Watch, &PullR
 
 /// The card, if it does not show what was seen.
 fn show(session: &mut Session) -> Option<Next> {
-    let card = session.observed.forge.card.clone()?;
-    if session.observed.forge.is_card_tried {
+    let card = session.observed.watch.card.clone()?;
+    if session.observed.watch.is_card_tried {
         return None;
     }
     let (_, watch, _) = watched(session)?;
@@ -146,7 +146,7 @@ fn show(session: &mut Session) -> Option<Next> {
     }
     let was_posting = watch.card.is_none() && std::mem::replace(&mut watch.is_posting, true);
     let (turn, at) = (watch.id.clone(), watch.card.clone());
-    session.observed.forge.is_card_doubted = was_posting;
+    session.observed.watch.is_card_doubted = was_posting;
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn,
         kind: PostKind::PullRequest,
@@ -161,9 +161,9 @@ fn digest_of(card: &PullRequestCard) -> String {
 
 /// The end, told once; with that the watch ends.
 fn tell(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let state = session.observed.forge.ended?;
-    let is_told = session.observed.forge.is_end_told;
-    if !is_told && session.observed.forge.is_end_tried {
+    let state = session.observed.watch.ended?;
+    let is_told = session.observed.watch.is_end_told;
+    if !is_told && session.observed.watch.is_end_tried {
         return None;
     }
     let (_, watch, at) = watched(session)?;
@@ -181,7 +181,7 @@ fn tell(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 /// The next response, if none has failed in this delivery.
 fn respond(session: &mut Session) -> Option<Next> {
-    if session.observed.forge.is_response_tried {
+    if session.observed.watch.is_response_tried {
         return None;
     }
     let (_, watch, at) = watched(session)?;
@@ -192,7 +192,7 @@ fn respond(session: &mut Session) -> Option<Next> {
 
 /// The response was given, or nobody wants it.
 pub(super) fn responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
-    let next_at_ms = session.observed.forge.next_at_ms;
+    let next_at_ms = session.observed.watch.next_at_ms;
     let Effect::Forge(ForgeEffect::Respond { what, .. }) = of else {
         return;
     };
@@ -210,7 +210,7 @@ pub(super) fn responded(session: &mut Session, of: &Effect, context: &Context<'_
 /// A response failed, or nobody could say who asks: it is repeated later, and in the end given up.
 fn not_responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
-    session.observed.forge.is_response_tried = true;
+    session.observed.watch.is_response_tried = true;
     let Some((_, watch, _)) = watched(session) else {
         return;
     };
@@ -221,7 +221,7 @@ fn not_responded(session: &mut Session, of: &Effect, context: &Context<'_>) {
         watch.response_failures = 0;
         match of {
             Effect::Forge(ForgeEffect::FindPerson { account, .. }) => {
-                session.observed.forge.people.insert(*account, None);
+                session.observed.watch.people.insert(*account, None);
             }
             Effect::Forge(ForgeEffect::Respond { what, .. }) => {
                 watch.responses.retain(|one| one != what);
@@ -259,9 +259,9 @@ pub(super) fn trusted<'a>(
 /// What a poll saw.
 pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
-    session.observed.forge.is_polled = true;
+    session.observed.watch.is_polled = true;
     let ours = session.publication.as_ref().map(ours).unwrap_or_default();
-    session.observed.forge.watched = Some(seen.clone());
+    session.observed.watch.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
         return;
     };
@@ -313,9 +313,9 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     if watch.shown.as_ref() == Some(&digest_of(&card)) {
         watch.rest_until(next_at_ms);
     }
-    session.observed.forge.next_at_ms = Some(next_at_ms);
-    session.observed.forge.to_fix = Some(to_fix);
-    session.observed.forge.card = Some(card);
+    session.observed.watch.next_at_ms = Some(next_at_ms);
+    session.observed.watch.to_fix = Some(to_fix);
+    session.observed.watch.card = Some(card);
     record::arm_thread(session, context);
 }
 
@@ -330,8 +330,8 @@ pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Co
         branch: branch.to_owned(),
         seen: CardSight::Ended(state),
     };
-    let forge = &mut session.observed.forge;
-    (forge.is_polled, forge.ended, forge.card) = (true, Some(state), Some(card));
+    let polled = &mut session.observed.watch;
+    (polled.is_polled, polled.ended, polled.card) = (true, Some(state), Some(card));
     record::arm_thread(session, context);
 }
 
@@ -408,16 +408,16 @@ pub(super) fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &
         return;
     };
     if *kind == PostKind::PullRequestTask {
-        session.observed.forge.told_tasks.insert(turn.clone());
+        session.observed.watch.told_tasks.insert(turn.clone());
         return;
     }
     if *kind == PostKind::PullRequestEnd {
-        session.observed.forge.is_end_told = true;
+        session.observed.watch.is_end_told = true;
         return;
     }
-    let is_doubted = std::mem::take(&mut session.observed.forge.is_card_doubted);
-    session.observed.forge.is_card_tried = !is_doubted;
-    let next_at_ms = session.observed.forge.next_at_ms;
+    let is_doubted = std::mem::take(&mut session.observed.watch.is_card_doubted);
+    session.observed.watch.is_card_tried = !is_doubted;
+    let next_at_ms = session.observed.watch.next_at_ms;
     let Some((_, watch, _)) = watched(session) else {
         return;
     };
@@ -442,18 +442,18 @@ pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, cont
     }
     // The task shows itself.
     if let Effect::Chat(ChatEffect::Post { turn, kind: PostKind::PullRequestTask, .. }) = of {
-        session.observed.forge.told_tasks.insert(turn.clone());
+        session.observed.watch.told_tasks.insert(turn.clone());
         return;
     }
     let is_end = of.posts() == Some(PostKind::PullRequestEnd);
-    session.observed.forge.is_card_tried = true;
-    session.observed.forge.is_end_tried |= is_end;
+    session.observed.watch.is_card_tried = true;
+    session.observed.watch.is_end_tried |= is_end;
     // Nobody will ever read it.
     if matches!(failure, Failure::ThreadGone { .. }) {
         return end(session, context);
     }
     let limits = &context.delivery.limits.watch;
-    let next_at_ms = session.observed.forge.next_at_ms;
+    let next_at_ms = session.observed.watch.next_at_ms;
     let Some((_, watch, _)) = watched(session) else {
         return;
     };
@@ -461,7 +461,7 @@ pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, cont
         watch.failures = watch.failures.saturating_add(1);
         watch.due_at_ms = context.now_ms + limits.retry_ms(watch.failures).min(limits.poll_ms);
         let is_given_up = watch.failures >= TELLS_MAX;
-        session.observed.forge.is_end_told |= is_given_up;
+        session.observed.watch.is_end_told |= is_given_up;
     } else {
         watch.rest_until(next_at_ms.unwrap_or(watch.due_at_ms));
         // Somebody may have deleted the card: what comes next is shown on another one.
@@ -475,7 +475,7 @@ pub(super) fn failed(session: &mut Session, of: &Effect, failure: &Failure, cont
 /// The pull request could not be looked at. After some times in a row the card says so.
 fn not_polled(session: &mut Session, why: String, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
-    session.observed.forge.is_polled = true;
+    session.observed.watch.is_polled = true;
     let Some((branch, watch, at)) = watched(session) else {
         return;
     };
@@ -483,7 +483,7 @@ fn not_polled(session: &mut Session, why: String, context: &Context<'_>) {
     watch.due_at_ms = context.now_ms + limits.retry_ms(watch.failures).min(limits.poll_ms);
     let is_given_up = watch.failures >= FAILURES_MAX;
     if watch.failures >= limits.failures {
-        session.observed.forge.card = Some(PullRequestCard {
+        session.observed.watch.card = Some(PullRequestCard {
             at: at.clone(),
             repository: watch.repository.name.clone(),
             branch: branch.to_owned(),
