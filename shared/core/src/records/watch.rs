@@ -51,8 +51,8 @@ pub struct Watch {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
     /// Comments that asked for something.
-    #[serde(default, skip_serializing_if = "Heard::is_empty")]
-    pub heard: Heard,
+    #[serde(default, skip_serializing_if = "HeardRemarks::is_empty")]
+    pub heard: HeardRemarks,
     /// What is still to be done below the pull request, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<PullRequestResponse>,
@@ -86,7 +86,7 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
-            heard: Heard { remarks: Vec::new(), has_told_connect: false },
+            heard: HeardRemarks { remarks: Vec::new(), has_told_connect: false },
             responses: Vec::new(),
             response_failures: 0,
             failures: 0,
@@ -110,7 +110,7 @@ impl Watch {
 
 /// Comments that asked for something, and were dealt with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Heard {
+pub struct HeardRemarks {
     /// Those.
     pub remarks: Vec<Remark>,
     /// Somebody who may not ask was told what it takes.
@@ -118,7 +118,7 @@ pub struct Heard {
     pub has_told_connect: bool,
 }
 
-impl Heard {
+impl HeardRemarks {
     fn is_empty(&self) -> bool {
         self.remarks.is_empty()
     }

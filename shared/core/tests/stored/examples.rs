@@ -38,7 +38,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::{Fix, FixedThread, Heard, Watch};
+use bobbin_core::records::watch::{Fix, FixedThread, HeardRemarks, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
@@ -388,7 +388,10 @@ fn watch() -> Watch {
             threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
             reviewers: vec!["ada".to_owned()],
         }),
-        heard: Heard { remarks: vec![Remark::Line(12), Remark::Whole(13)], has_told_connect: true },
+        heard: HeardRemarks {
+            remarks: vec![Remark::Line(12), Remark::Whole(13)],
+            has_told_connect: true,
+        },
         responses: responses(),
         response_failures: 1,
         begun: vec!["89abcdef0123456789abcdef".to_owned()],
