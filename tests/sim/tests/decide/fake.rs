@@ -170,6 +170,9 @@ pub(super) struct State {
     /// What was done below pull requests; what there is is not done again.
     pub(super) responses: Vec<PullRequestResponse>,
     pub(super) respond_fails: Option<Failure>,
+    /// Commits that people have put on branches, and pushes from there that do not have to follow them.
+    pub(super) theirs: BTreeSet<String>,
+    pub(super) over_theirs: Vec<String>,
     /// Who has connected which account.
     pub(super) people: BTreeMap<u64, (Person, Membership)>,
     pub(super) person_fails: Option<Failure>,
@@ -479,7 +482,7 @@ impl Services for Here<'_> {
         self.s.outgoing.clone().unwrap_or(Outgoing::Unchanged)
     }
 
-    fn push(&mut self, _: u32, &Moving { branch, old, new, .. }: &Moving<'_>) -> PushEnd {
+    fn push(&mut self, _: u32, &Moving { branch, old, new, follows }: &Moving<'_>) -> PushEnd {
         if let Some(ended) = self.s.push_ends.pop() {
             return ended;
         }
@@ -497,6 +500,9 @@ impl Services for Here<'_> {
             matches!(&self.s.outgoing, Some(Outgoing::Ready { commit, .. }) if commit == new);
         if !is_shown {
             return PushEnd::Changed;
+        }
+        if old.is_some_and(|old| self.s.theirs.contains(old)) && follows != old {
+            self.s.over_theirs.push(new.to_owned());
         }
         self.s.branches.insert(branch.to_owned(), new.to_owned());
         let changed = match &self.s.outgoing {

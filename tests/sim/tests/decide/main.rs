@@ -10,6 +10,7 @@ mod fix;
 mod forge;
 mod handover;
 mod hear;
+mod histories;
 mod leases;
 mod looks;
 mod operate;

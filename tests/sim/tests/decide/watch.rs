@@ -12,7 +12,7 @@ use bobbin_core::records::watch::{CardSight, CheckWord, SeenPullRequest, Watch};
 use bobbin_sim::services::polled;
 
 pub(super) const QUIET_MS: u64 = WatchLimits::DEFAULT.quiet_ms;
-const POLL_MS: u64 = WatchLimits::DEFAULT.poll_ms;
+pub(super) const POLL_MS: u64 = WatchLimits::DEFAULT.poll_ms;
 
 pub(super) fn sweep(world: &Fake, id: &str) {
     deliver_until_done(world, &work(id, Work::Sweep), 1);
