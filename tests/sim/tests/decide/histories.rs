@@ -34,11 +34,19 @@ struct History {
     made: u64,
     /// Of what was queued, how many were worked on.
     worked: usize,
+    /// What each fix was for, by its name.
+    fixes: BTreeMap<String, Vec<String>>,
 }
 
 impl History {
     fn begin(seed: u64) -> Self {
-        let history = Self { world: published(), draw: Draw(seed), made: 0, worked: 0 };
+        let history = Self {
+            world: published(),
+            draw: Draw(seed),
+            made: 0,
+            worked: 0,
+            fixes: BTreeMap::new(),
+        };
         history.shows(|_| {});
         sweep(&history.world, "w0");
         history
@@ -171,7 +179,7 @@ impl History {
     }
 
     /// One turn a fix, nothing is fixed twice, and no push goes over what a person has pushed.
-    fn is_sound(&self, seed: u64) {
+    fn is_sound(&mut self, seed: u64) {
         let all = queued(&self.world);
         let fixes: BTreeSet<String> = all.iter().map(|one| one.id.to_string()).collect();
         assert_eq!(fixes.len(), all.len(), "seed {seed}");
@@ -179,10 +187,13 @@ impl History {
         let prompted = self.world.with(|s| s.prompted.len());
         // The first task of the thread was one, too.
         assert!(prompted <= turns + 1, "seed {seed}: {prompted} prompts of {turns} fixes");
-        let begun = record(&self.world).publication.and_then(|one| one.watch).map(|one| one.begun);
-        let begun = begun.unwrap_or_default();
-        let once: BTreeSet<&String> = begun.iter().collect();
-        assert_eq!(once.len(), begun.len(), "seed {seed}: begun twice");
+        let watch = record(&self.world).publication.and_then(|one| one.watch);
+        if let Some(fix) = watch.and_then(|watch| watch.fix) {
+            self.fixes.insert(fix.name, fix.items);
+        }
+        let all: Vec<&String> = self.fixes.values().flatten().collect();
+        let once: BTreeSet<&String> = all.iter().copied().collect();
+        assert_eq!(once.len(), all.len(), "seed {seed}: two fixes are for the same");
         assert!(self.world.with(|s| s.over_theirs.is_empty()), "seed {seed}");
     }
 }
