@@ -33,8 +33,26 @@ const A_SECOND_MAX: u32 = 20;
 pub struct Watches {
     store: Store,
     quiet_ms: u64,
-    /// The second, and how many came in it.
-    lately: Mutex<(u64, u32)>,
+    lately: Mutex<Lately>,
+}
+
+/// How many webhooks came in the present second.
+#[derive(Debug, Default)]
+struct Lately {
+    second: u64,
+    count: u32,
+}
+
+impl Lately {
+    /// Counts one. False: too many came in this second, and this one stays unread.
+    const fn admits(&mut self, now_ms: Ms) -> bool {
+        let second = now_ms / 1_000;
+        if self.second != second {
+            *self = Self { second, count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count <= A_SECOND_MAX
+    }
 }
 
 impl Watches {
@@ -48,15 +66,8 @@ impl Watches {
         }
     }
 
-    /// Counts one webhook. False: too many came in this second, and this one stays unread.
-    fn admit(&self, now_ms: Ms) -> bool {
-        let second = now_ms / 1_000;
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        if lately.0 != second {
-            *lately = (second, 0);
-        }
-        lately.1 = lately.1.saturating_add(1);
-        lately.1 <= A_SECOND_MAX
+    fn admits(&self, now_ms: Ms) -> bool {
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner).admits(now_ms)
     }
 }
 
@@ -116,7 +127,7 @@ impl Webhook<'_> {
         queues: &Queues,
         watches: &Watches,
     ) -> WebhookAnswer {
-        if !watches.admit(self.now_ms) {
+        if !watches.admits(self.now_ms) {
             let words = "Too many at once: this was not read. Bobbin finds out by itself.";
             return WebhookAnswer::of(202, words, "github: unread");
         }
@@ -208,5 +219,17 @@ impl Webhook<'_> {
         };
         let poll = |thread| Body::Message(Message::poll(thread, self.now_ms, watches.quiet_ms));
         Ok(thread.map(poll))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_webhooks_a_second_are_read() {
+        let mut lately = Lately::default();
+        let mut read = |now_ms: Ms| (0..30).filter(|_| lately.admits(now_ms)).count();
+        assert_eq!((read(7_000), read(7_999), read(8_000)), (20, 0, 20));
     }
 }
