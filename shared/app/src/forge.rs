@@ -10,7 +10,8 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
@@ -20,6 +21,7 @@ use bobbin_core::records::publication::{
 };
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::responses::PullRequestResponse;
+use bobbin_core::tenant::access::Policy;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
@@ -45,6 +47,8 @@ pub struct StackForge {
     owners: Vec<(Tenant, String)>,
     /// `None` if nobody can sign in.
     pub(crate) signed_in: Option<SignedIn>,
+    /// Whom the operator lets use Bobbin.
+    policy: Policy,
     metrics: Metrics,
 }
 
@@ -71,6 +75,7 @@ impl StackForge {
             pull_requests: Arc::<GitHub>::clone(&forge),
             forge,
             owners: config.forge_owners.clone(),
+            policy: config.policy.clone(),
             metrics: Metrics::new(&config.stack),
         }))
     }
@@ -89,6 +94,23 @@ impl StackForge {
         let bindings = bindings.cloned().unwrap_or_default();
         let is_bound = !owners.is_empty() || !bindings.is_empty();
         is_bound.then_some(BoundForge { base, owners, bindings })
+    }
+
+    /// Whether the operator lets this person use Bobbin in the channel of their membership.
+    pub(crate) fn admits(&self, thread: &ThreadKey, user: &str, membership: &Membership) -> bool {
+        let channel = membership.channel.as_str();
+        let admitted = match thread {
+            ThreadKey::Discord { guild, thread } => {
+                let ids: Vec<&str> =
+                    membership.roles.iter().map(String::as_str).chain([user]).collect();
+                self.policy.discord(guild, &[channel, thread], &ids)
+            }
+            ThreadKey::Slack { team, .. } | ThreadKey::SlackDirect { team, .. } => {
+                self.policy.slack(team, channel, user)
+            }
+            ThreadKey::Sandbox(_) => return false,
+        };
+        admitted.is_ok()
     }
 
     /// Looks up the repository with this name (`owner/name`).
@@ -200,8 +222,19 @@ impl StackForge {
                 continue;
             };
             let mut said = String::new();
-            let read = self.pull_requests.check_failure(&at, id).await;
-            let failure = read.map_err(|error| self.failed(error))?;
+            let failure = match self.pull_requests.check_failure(&at, id).await {
+                Ok(failure) => failure,
+                Err(error) => match error.kind {
+                    ForgeErrorKind::Other | ForgeErrorKind::RateLimited => {
+                        return Err(self.failed(error));
+                    }
+                    // The others are read all the same.
+                    _ => {
+                        all.push_str("Why it failed cannot be read.\n");
+                        continue;
+                    }
+                },
+            };
             if !failure.summary.is_empty() {
                 said.push_str(&format!("{}\n", failure.summary));
             }

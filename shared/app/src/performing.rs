@@ -177,9 +177,10 @@ impl<'a> Performing<'a> {
                 let carry = sandboxes.carry(forge.client(), target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }
-            ForgeEffect::ReadOutgoing { carried, at_ms } => {
+            ForgeEffect::ReadOutgoing { carried, at_ms, pushed } => {
                 let sandboxes = self.sandboxes().await?;
-                sandboxes.read_outgoing(forge.client(), target, carried, *at_ms).await
+                let at = (*at_ms, pushed.as_deref());
+                sandboxes.read_outgoing(forge.client(), target, carried, at).await
             }
             ForgeEffect::Push { carried, branch, old, new, follows } => {
                 let sandboxes = self.sandboxes().await?;
@@ -207,7 +208,8 @@ impl<'a> Performing<'a> {
                         let chat = self.parts.chat.of(thread)?;
                         let membership =
                             chat.membership(thread, &person.id, channel.as_deref()).await?;
-                        Some((person, membership))
+                        let is_admitted = forge.admits(thread, &person.id, &membership);
+                        is_admitted.then_some((person, membership))
                     }
                     None => None,
                 };

@@ -95,7 +95,7 @@ async fn large_history_comes_as_two_packs() {
     // So does publishing, and what somebody else puts on the branch comes in.
     carrier.sh("echo work >work.txt && git add . && git commit -q -m Work");
     let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
-    let read = sandboxes.read_outgoing(forge, carrier.target(), &carried, 0).await.unwrap();
+    let read = sandboxes.read_outgoing(forge, carrier.target(), &carried, (0, None)).await.unwrap();
     let Event::OutgoingRead(Outgoing::Ready { commit, subject, files, .. }) = read else {
         panic!("{read:?}");
     };
@@ -209,7 +209,8 @@ async fn any_ref_comes_or_is_named() {
         assert_eq!(carrier.sh(status), "## HEAD (no branch)\n");
         carrier.sh("git fetch -q && git fsck --strict && echo work >work.txt");
         let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
-        let read = sandboxes.read_outgoing(forge, carrier.target(), &there, 0).await.unwrap();
+        let read =
+            sandboxes.read_outgoing(forge, carrier.target(), &there, (0, None)).await.unwrap();
         assert!(matches!(read, Event::OutgoingRead(Outgoing::Ready { .. })), "{read:?}");
         assert_eq!(carried(carrier.carry_at(&place, name).await).0, there, "a repeat");
     }

@@ -125,9 +125,16 @@ pub async fn read(
         Err(error) => return refused(format!("The work cannot be read: {error}.")),
     };
     let (tree, subject, merged) = follow(&pack, compared, head)?;
-    let from = (compared.from != compared.base).then_some(compared.from);
-    for commit in from.iter().chain(&merged) {
-        is_of_branch(forge, at, compared, commit).await?;
+    let Compared { base, from, into, since } = compared;
+    if base != from {
+        // What is compared with is a claim of the sandbox: it has to lie between the commit that was brought and the
+        // branch, and everything of the branch that the work has has to come before it.
+        let Some(into) = into else { return refused(elsewhere(base)) };
+        comes_before(forge, at, (base, from), base).await?;
+        comes_before(forge, at, (from, into), base).await?;
+        for commit in &merged {
+            comes_before(forge, at, (commit, from), base).await?;
+        }
     }
     let trees = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Tree);
     let inside = trees.map(|(id, _)| id).collect();
@@ -141,43 +148,53 @@ pub async fn read(
         entries: 0,
         files: Vec::new(),
     };
-    let was = walk.go(compared.from, tree).await?;
-    if walk.files.is_empty() {
-        return Ok(None);
-    }
+    let was = walk.go(*from, tree).await?;
     let workflows = walk.workflows(was).await?;
-    let files = walk.sorted();
-    let mut since = Vec::new();
-    if let Some(commit) = compared.since {
+    let mut files = walk.sorted();
+    let mut changed = Vec::new();
+    if let Some(since) = since {
         walk.takes_workflows = true;
-        // Too much has changed to be listed: the list above says what the push brings.
-        match walk.go(commit, tree).await {
-            Ok(_) => since = walk.sorted(),
-            Err(NotOutgoing::Refused(_)) => {}
-            Err(failed) => return Err(failed),
+        changed = walk.listed_since(*since, tree).await?;
+        // Files of the pushed branch that are again what they were before it: somebody's work may be undone.
+        if changed.iter().any(|one| !files.iter().any(|file| file.path == one.path)) {
+            let pushed = walk.listed_since(*base, *since).await?;
+            let is_undone = |one: &&OutgoingFile| {
+                let is = |file: &OutgoingFile| file.path == one.path;
+                !files.iter().any(is) && pushed.iter().any(is)
+            };
+            let undone: Vec<OutgoingFile> = changed.iter().filter(is_undone).cloned().collect();
+            files.extend(undone);
+            files.sort_by(|one, other| one.path.cmp(&other.path));
         }
         // What others changed in the branch that was merged is not the work's.
-        since.retain(|one| files.iter().any(|file| file.path == one.path));
+        changed.retain(|one| files.iter().any(|file| file.path == one.path));
+    }
+    if files.is_empty() {
+        return Ok(None);
     }
     let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit);
     let commits = commits.map(|(id, _)| id).collect();
-    Ok(Some(OutgoingWork { subject, files, since, workflows, commits, pack: pack.into_bytes() }))
+    Ok(Some(OutgoingWork {
+        subject,
+        files,
+        since: changed,
+        workflows,
+        commits,
+        pack: pack.into_bytes(),
+    }))
 }
 
-/// Checks that this is a commit of the branch into which the work goes.
-async fn is_of_branch(
+/// Checks with the forge that the second commit has the first in its history.
+async fn comes_before(
     forge: &dyn Forge,
     at: &RepositoryAt,
-    compared: &Compared,
-    commit: &ObjectId,
+    (first, second): (&ObjectId, &ObjectId),
+    base: &ObjectId,
 ) -> Result<(), NotOutgoing> {
-    let Some(into) = &compared.into else {
-        return refused(elsewhere(&compared.base));
-    };
-    match forge.merge_base(at, commit, into).await {
-        Ok(found) if found == *commit => Ok(()),
-        Ok(_) => refused(elsewhere(&compared.base)),
-        Err(error) if error.kind == ForgeErrorKind::NotFound => refused(elsewhere(&compared.base)),
+    match forge.merge_base(at, first, second).await {
+        Ok(found) if found == *first => Ok(()),
+        Ok(_) => refused(elsewhere(base)),
+        Err(error) if error.kind == ForgeErrorKind::NotFound => refused(elsewhere(base)),
         Err(error) => Err(NotOutgoing::Failed(error)),
     }
 }
@@ -217,7 +234,7 @@ fn follow(
             None => return refused(elsewhere(base)),
         }
     }
-    if !seen.contains(base) && !seen.contains(from) {
+    if !seen.contains(from) {
         return refused(elsewhere(base));
     }
     if found < commits {
@@ -284,6 +301,22 @@ impl Walk<'_> {
             level = self.go_down(&level).await?;
         }
         Ok(was)
+    }
+
+    /// The files in which two roots of the forge's or the pack's differ; none where that is too much to be listed.
+    async fn listed_since(
+        &mut self,
+        base: ObjectId,
+        head: ObjectId,
+    ) -> Result<Vec<OutgoingFile>, NotOutgoing> {
+        match self.go(base, head).await {
+            Ok(_) => Ok(self.sorted()),
+            Err(NotOutgoing::Refused(_)) => {
+                self.files.clear();
+                Ok(Vec::new())
+            }
+            Err(failed) => Err(failed),
+        }
     }
 
     /// The files that were found, by path.

@@ -115,7 +115,7 @@ enum Wanted {
 }
 
 impl Sandboxes {
-    /// Reads what the workspace holds beyond the commit that was brought.
+    /// Reads what the workspace holds beyond the commit that was brought, and what that undoes of what was pushed.
     ///
     /// # Errors
     /// The class of the failure.
@@ -124,10 +124,11 @@ impl Sandboxes {
         forge: &dyn Forge,
         target: WorkTarget<'_>,
         carried: &Carried,
-        at_ms: Ms,
+        (at_ms, pushed): (Ms, Option<&str>),
     ) -> Result<Event, Failure> {
         let wanted = Wanted::Newest { at_ms };
-        let read = self.read_work(forge, target, carried, wanted, None).await;
+        let pushed = pushed.and_then(|commit| commit.parse().ok());
+        let read = self.read_work(forge, target, carried, wanted, pushed).await;
         let outgoing = match read {
             Ok((commit, OutgoingWork { subject, files, workflows, .. })) => {
                 Outgoing::Ready { commit: commit.to_string(), subject, files, workflows }

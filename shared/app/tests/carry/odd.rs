@@ -15,7 +15,7 @@ use super::{carried, refused};
 async fn pushed(place: &Place, carrier: &Carrier, carried: &Carried, work: &str) -> PushEnd {
     carrier.sh(&format!("{work} && git add . && git commit -q -m Work"));
     let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
-    let read = sandboxes.read_outgoing(forge, carrier.target(), carried, 0).await.unwrap();
+    let read = sandboxes.read_outgoing(forge, carrier.target(), carried, (0, None)).await.unwrap();
     let Event::OutgoingRead(Outgoing::Ready { commit, .. }) = read else { panic!("{read:?}") };
     let moving = Moving { branch: "bobbin/work-1", old: None, new: &commit, follows: None };
     let pushed = sandboxes.push_outgoing(forge, carrier.target(), carried, moving).await.unwrap();
@@ -54,7 +54,8 @@ async fn transferred_repository_is_told() {
     assert!(words.starts_with(seen), "{words}");
     // What a sandbox has, it keeps; nothing more comes out of it.
     before.sh(WORK);
-    let read = before.sandboxes.read_outgoing(&place.forge, before.target(), &there, 0).await;
+    let read =
+        before.sandboxes.read_outgoing(&place.forge, before.target(), &there, (0, None)).await;
     let Ok(Event::OutgoingRead(Outgoing::Refused { why })) = read else { panic!("{read:?}") };
     assert!(why.starts_with(seen), "{why}");
 }

@@ -107,7 +107,7 @@ async fn work_leaves_the_pull_requests_branch_alone() {
     let (first, _) = carried(carrier.carry_pull(&place, &pull).await);
     carrier.sh("echo three >>page.txt");
     let (sandboxes, forge, target) = (&carrier.sandboxes, &place.forge, carrier.target());
-    let read = sandboxes.read_outgoing(forge, target, &first, 0).await.unwrap();
+    let read = sandboxes.read_outgoing(forge, target, &first, (0, None)).await.unwrap();
     let Event::OutgoingRead(Outgoing::Ready { commit, files, .. }) = read else {
         panic!("{read:?}");
     };

@@ -175,6 +175,8 @@ pub enum ForgeEffect {
         carried: Carried,
         /// Time of the request: the time of the commit that is made.
         at_ms: Ms,
+        /// What was pushed last: files that are again what they were before it count as changed.
+        pushed: Option<String>,
     },
     /// Look up a pull request by its number. Answers `GivenPullFound`.
     FindGivenPull {

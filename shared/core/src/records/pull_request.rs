@@ -162,6 +162,8 @@ pub struct SeenComment {
     pub id: u64,
     /// Who wrote it.
     pub by: Author,
+    /// Nobody else has edited it.
+    pub is_own: bool,
     /// Its text.
     pub body: String,
     /// When it was written, or edited last.

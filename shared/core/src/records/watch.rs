@@ -13,6 +13,8 @@ use crate::records::responses::{PullRequestResponse, Remark};
 pub const NAMES_SHOWN: usize = 5;
 /// Responses that wait: three fixes of ten threads each.
 const RESPONSES_MAX: usize = 100;
+/// Comments that began nothing and are remembered: more than a poll sees of one kind.
+const REFUSED_MAX: usize = 100;
 
 /// The watch of an open pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,7 +88,11 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
-            heard: HeardRemarks { remarks: Vec::new(), has_told_connect: false },
+            heard: HeardRemarks {
+                remarks: Vec::new(),
+                refused: Vec::new(),
+                has_told_connect: false,
+            },
             responses: Vec::new(),
             response_failures: 0,
             failures: 0,
@@ -111,16 +117,32 @@ impl Watch {
 /// Comments that asked for something, and were dealt with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct HeardRemarks {
-    /// Those.
+    /// Those that began a task.
     pub remarks: Vec<Remark>,
+    /// The newest of those that did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Remark>,
     /// Somebody who may not ask was told what it takes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_told_connect: bool,
 }
 
 impl HeardRemarks {
+    /// Whether this one was dealt with.
+    #[must_use]
+    pub fn has(&self, remark: Remark) -> bool {
+        self.remarks.contains(&remark) || self.refused.contains(&remark)
+    }
+
+    /// This one begins nothing.
+    pub fn refuse(&mut self, remark: Remark) {
+        self.refused.push(remark);
+        let surplus = self.refused.len().saturating_sub(REFUSED_MAX);
+        self.refused.drain(..surplus);
+    }
+
     fn is_empty(&self) -> bool {
-        self.remarks.is_empty()
+        self.remarks.is_empty() && self.refused.is_empty()
     }
 }
 
@@ -140,6 +162,9 @@ pub struct Fix {
     /// The people whose reviews it is for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<String>,
+    /// The sandbox held work that was not pushed: what the turn does is shown before the push.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
 }
 
 /// A review thread that a fix is for.

@@ -387,6 +387,7 @@ fn watch() -> Watch {
             items: vec!["89abcdef0123456789abcdef".to_owned()],
             threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
             reviewers: vec!["ada".to_owned()],
+            asks: true,
         }),
         heard: HeardRemarks {
             remarks: vec![Remark::Line(12), Remark::Whole(13)],

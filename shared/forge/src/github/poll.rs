@@ -149,6 +149,7 @@ struct CommentBody {
     created_at: String,
     last_edited_at: Option<String>,
     author: Option<AuthorBody>,
+    editor: Option<AuthorBody>,
 }
 
 #[derive(Deserialize)]
@@ -317,6 +318,10 @@ impl CommentBody {
     fn seen(self) -> SeenComment {
         SeenComment {
             id: self.database_id,
+            is_own: match (&self.author, &self.editor) {
+                (Some(author), Some(editor)) => author.id.is_some() && author.id == editor.id,
+                (_, editor) => editor.is_none() && self.last_edited_at.is_none(),
+            },
             by: AuthorBody::seen(self.author),
             body: self.body,
             at_ms: ms(self.last_edited_at.as_deref().unwrap_or(&self.created_at)),

@@ -176,6 +176,8 @@ pub(super) struct State {
     /// Who has connected which account.
     pub(super) people: BTreeMap<u64, (Person, Membership)>,
     pub(super) person_fails: Option<Failure>,
+    /// Branches cannot be put beside the checkout.
+    pub(super) cannot_bring: bool,
     /// Linked accounts that may push, or may not, by the person.
     pub(super) accounts: BTreeMap<String, Presser>,
     /// The next clone comes to this.
@@ -549,6 +551,9 @@ impl Services for Here<'_> {
     }
 
     fn bring(&mut self, _: u32, branch: &str) -> bool {
+        if self.s.cannot_bring {
+            return false;
+        }
         self.s.brought.push(branch.to_owned());
         true
     }

@@ -136,6 +136,32 @@ fn task_between_fix_and_push_asks_again() {
 }
 
 #[test]
+fn earlier_work_that_was_not_pushed_asks_again() {
+    let world = red();
+    holds(&world, "dddddddddddddddddddddddddddddddddddddddd");
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    works(&world, SECOND, "a.txt");
+    assert_eq!((pushes(&world), reviews_of(&world, SECOND)), (1, 1));
+}
+
+#[test]
+fn press_that_comes_to_nothing_can_be_repeated() {
+    let world = red();
+    shows(&world, |watched| watched.pull.merge = Mergeability::Conflicts);
+    hint(&world);
+    let name = offered(&world).unwrap();
+    world.with(|s| s.cannot_bring = true);
+    deliver_until_done(&world, &press("x1", &name), 1);
+    assert!(queued(&world).is_empty());
+    assert!(notices(&world).contains(&words::not_brought("main")), "{:?}", notices(&world));
+    world.with(|s| s.cannot_bring = false);
+    assert_eq!(offered(&world), Some(name.clone()));
+    deliver_until_done(&world, &press("x2", &name), 1);
+    assert_eq!(queued(&world).len(), 2);
+}
+
+#[test]
 fn person_who_may_not_push_begins_nothing() {
     let world = red();
     let name = offered(&world).unwrap();
@@ -183,7 +209,7 @@ pub(super) fn by(login: &str, is_bot: bool) -> Author {
 }
 
 pub(super) fn comment(id: u64, by: Author, body: &str) -> SeenComment {
-    SeenComment { id, by, body: body.to_owned(), at_ms: 1, page: String::new() }
+    SeenComment { id, by, is_own: true, body: body.to_owned(), at_ms: 1, page: String::new() }
 }
 
 pub(super) fn thread_of(id: &str, comments: Vec<SeenComment>) -> ReviewThread {

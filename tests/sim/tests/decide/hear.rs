@@ -85,6 +85,41 @@ fn programs_and_other_words_ask_for_nothing() {
 }
 
 #[test]
+fn words_put_into_anothers_comment_ask_for_nothing() {
+    let world = asked_below("Looks fine", true);
+    shows(&world, |watched| {
+        let one = &mut watched.pull.comments[0];
+        (one.body, one.is_own) = ("/bobbin rename it".to_owned(), false);
+    });
+    hint(&world);
+    assert!(queued(&world).is_empty() && responses(&world).is_empty());
+}
+
+#[test]
+fn strangers_do_not_use_up_what_people_may_ask() {
+    let world = asked_below("Looks fine", true);
+    for round in 0..5 {
+        shows(&world, |watched| {
+            let ask = |id: u64| {
+                let stranger = bobbin_core::records::pull_request::Author {
+                    id: 1_000 + id,
+                    ..by("eve", false)
+                };
+                comment(100 + 30 * round + id, stranger, "/bobbin buy this")
+            };
+            watched.pull.comments = (0..30).map(ask).collect();
+        });
+        hint(&world);
+    }
+    shows(&world, |watched| {
+        watched.pull.comments = vec![comment(900, by("ann-at-acme", false), "/bobbin rename it")];
+    });
+    hint(&world);
+    assert_eq!(queued(&world).len(), 1);
+    assert_eq!(said(&world).len(), 1);
+}
+
+#[test]
 fn comment_is_heard_once_the_chat_answers() {
     let world = asked_below("Looks fine", true);
     let away = Failure::Outage { after_ms: 0, seen: "away".to_owned() };

@@ -303,6 +303,7 @@ fn only_people_with_write_count() {
         comments: vec![SeenComment {
             id: 1,
             by,
+            is_own: true,
             body: "Here".to_owned(),
             at_ms: 1,
             page: String::new(),

@@ -134,6 +134,7 @@ impl PullNodes<'_> {
             "lastEditedAt": self.show.time_of(edited), "outdated": thread.is_outdated,
             "authorAssociation": self.association(comment.voice.author),
             "author": self.actor(comment.voice.author),
+            "editor": edited.map(|_| self.actor(comment.voice.author)),
             "replyTo": comment.reply_to.map(|id| json!({ "databaseId": id })),
             "pullRequestReview": review.map(|one| json!({ "databaseId": one.id, "state": one.verdict.word() })),
         })
@@ -163,6 +164,7 @@ impl PullNodes<'_> {
             "fullDatabaseId": remark.id.to_string(), "url": rest["html_url"], "body": remark.body,
             "createdAt": rest["created_at"], "lastEditedAt": self.show.time_of(edited),
             "author": self.actor(remark.voice.author),
+            "editor": edited.map(|_| self.actor(remark.voice.author)),
             "authorAssociation": self.association(remark.voice.author),
         })
     }

@@ -1,8 +1,10 @@
 //! Whether somebody may see a channel, computed as Discord's page on permissions does: it does not answer that itself.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use bobbin_core::base::person::{Membership, Outside};
+use chrono::{DateTime, Utc};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,6 +16,9 @@ use super::{Discord, DiscordError};
 const ADMINISTRATOR: u128 = 1 << 3;
 const MANAGE_GUILD: u128 = 1 << 5;
 const VIEW_CHANNEL: u128 = 1 << 10;
+const USE_APPLICATION_COMMANDS: u128 = 1 << 31;
+/// Type of a private thread: who is in it is another question.
+const PRIVATE_THREAD: u64 = 12;
 
 /// Codes of a person who is not in the guild.
 const UNKNOWN_MEMBER: u64 = 10_007;
@@ -34,10 +39,14 @@ struct RoleBody {
 #[derive(Deserialize)]
 struct MemberBody {
     roles: Vec<String>,
+    /// Until when they may only read.
+    communication_disabled_until: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct ChannelBody {
+    #[serde(rename = "type", default)]
+    kind: u64,
     #[serde(default)]
     permission_overwrites: Vec<OverwriteBody>,
 }
@@ -80,16 +89,23 @@ fn permissions(
     apply(apply(apply(of_guild, everybody), roles), own)
 }
 
+/// Whether this time is still to come. Discord leaves one that is over where it was.
+fn is_ahead(time: &str) -> bool {
+    let now = DateTime::<Utc>::from(SystemTime::now());
+    DateTime::parse_from_rfc3339(time).map_or(true, |time| time > now)
+}
+
 fn read<T: DeserializeOwned>(call: &Call, body: Value) -> Result<T, DiscordError> {
     serde_json::from_value(body)
         .map_err(|_| DiscordError::Unreadable { route: call.name, status: 200 })
 }
 
 impl Discord {
-    /// Somebody's roles and permissions in a channel; they count as outsiders if they cannot see it.
+    /// Somebody's roles and permissions in a thread's channel. Who cannot see it, give commands in it or write at all
+    /// counts as an outsider; so does everybody where the thread is private.
     pub(super) async fn seen_in(
         &self,
-        guild: &str,
+        (guild, thread): (&str, &str),
         channel: &str,
         user: &str,
     ) -> Result<Membership, DiscordError> {
@@ -118,7 +134,11 @@ impl Discord {
         let call = in_channel("get channel", Method::GET, channel, "");
         let place: ChannelBody = read(&call, self.client.call(&call, None, None).await?)?;
         let may = permissions((guild, &found), (user, &member), &place);
-        if may & VIEW_CHANNEL == 0 {
+        let call = in_channel("get channel", Method::GET, thread, "");
+        let talk: ChannelBody = read(&call, self.client.call(&call, None, None).await?)?;
+        let wanted = VIEW_CHANNEL | USE_APPLICATION_COMMANDS;
+        let is_muted = member.communication_disabled_until.as_deref().is_some_and(is_ahead);
+        if may & wanted != wanted || is_muted || talk.kind == PRIVATE_THREAD {
             return Ok(outsider());
         }
         Ok(Membership {

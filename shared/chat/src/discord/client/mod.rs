@@ -176,8 +176,8 @@ impl Chat for Discord {
         channel: Option<&str>,
     ) -> Result<Membership, Failure> {
         match (thread, channel) {
-            (ThreadKey::Discord { guild, .. }, Some(channel)) => {
-                Ok(self.seen_in(guild, channel, user).await?)
+            (ThreadKey::Discord { guild, thread }, Some(channel)) => {
+                Ok(self.seen_in((guild, thread), channel, user).await?)
             }
             _ => Ok(Membership::default()),
         }

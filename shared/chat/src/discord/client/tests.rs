@@ -552,7 +552,7 @@ async fn closed_thread_notifies_requester_in_channel() {
 
 #[tokio::test]
 async fn who_cannot_see_a_channel_is_an_outsider() {
-    const VIEW: &str = "1024";
+    const VIEW: &str = "2147484672";
     let overwrite = |id: &str, deny: &str, allow: &str| json!({"id": id, "type": 0, "deny": deny, "allow": allow});
     let guild = json!({"owner_id": "1", "roles": [
         {"id": "20", "permissions": VIEW}, {"id": "5", "permissions": "0"}, {"id": "6", "permissions": "8"},
@@ -584,15 +584,37 @@ async fn who_cannot_see_a_channel_is_an_outsider() {
     ] {
         let channel = json!({"id": "7", "permission_overwrites": overwrites});
         let member = json!({"roles": roles});
-        let answers = [says(200, member), says(200, guild.clone()), says(200, channel)];
+        let talk = json!({"id": "30", "type": 11});
+        let answers =
+            [says(200, member), says(200, guild.clone()), says(200, channel), says(200, talk)];
         let (server, discord) = Server::start(answers).await;
         let guild_thread = ThreadKey::Discord { guild: "20".to_owned(), thread: "30".to_owned() };
         let found = discord.membership(&guild_thread, user, Some("7")).await.unwrap();
         assert_eq!((found.outside.is_none(), found.manages), (sees, manages), "{overwrites}");
         assert_eq!(
             server.lines(),
-            [&*format!("GET /guilds/20/members/{user}"), "GET /guilds/20", "GET /channels/7"]
+            [
+                &*format!("GET /guilds/20/members/{user}"),
+                "GET /guilds/20",
+                "GET /channels/7",
+                "GET /channels/30"
+            ]
         );
+    }
+    // Who may only read for now, and what is private.
+    for (until, kind, sees) in [
+        (Some("2999-01-01T00:00:00+00:00"), 11, false),
+        (Some("2020-01-01T00:00:00+00:00"), 11, true),
+        (None, 12, false),
+    ] {
+        let member = json!({"roles": [], "communication_disabled_until": until});
+        let channel = json!({"id": "7", "permission_overwrites": []});
+        let talk = json!({"id": "30", "type": kind});
+        let answers = [member, guild.clone(), channel, talk].map(|body| says(200, body));
+        let (_server, discord) = Server::start(answers).await;
+        let guild_thread = ThreadKey::Discord { guild: "20".to_owned(), thread: "30".to_owned() };
+        let found = discord.membership(&guild_thread, "2", Some("7")).await.unwrap();
+        assert_eq!(found.outside.is_none(), sees, "{until:?} {kind}");
     }
     let (_server, discord) = Server::start([error(404, 10_007), error(403, 50_001)]).await;
     let guild_thread = thread();

@@ -15,7 +15,7 @@ use crate::records::carried::Carried;
 use crate::records::checks::{Check, fix_name};
 use crate::records::message::{Message, Prompt, PublishStep, Work};
 use crate::records::outcome::Outcome;
-use crate::records::publication::OutgoingFile;
+use crate::records::publication::{Outgoing, OutgoingFile};
 use crate::records::pull_request::{
     Mergeability, PolledPullRequest, ReviewState, ReviewThread, SeenComment, SeenReview,
 };
@@ -137,10 +137,19 @@ pub(super) fn press(
     if let Some(next) = watch::step(session, true, context) {
         return next;
     }
-    let press = context.delivery.message.id.clone();
+    let press = &context.delivery.message.id;
     let (seen, found) =
         (session.observed.watch.watched.clone(), session.observed.watch.to_fix.clone());
+    let known = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
+    let is_begun = known.as_ref().is_some_and(|fix| fix.press == *press);
     let (Some(seen), Some(found)) = (seen, found) else {
+        // An earlier delivery may have queued the task and not its push.
+        if is_begun {
+            return Next::Hold {
+                delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
+                why: "the pull request could not be polled".to_owned(),
+            };
+        }
         return publish::told(session, words::NOT_LOOKED_AT, context);
     };
     let Some((_, watch, _)) = watch::watched(session) else {
@@ -148,33 +157,55 @@ pub(super) fn press(
     };
     let trusted = watch::trusted(watch, &seen, context);
     let all = all(watch.repository.id, &seen.pull, &found.failed, &trusted);
-    let fix = watch.fix.as_ref();
-    if fix.is_some_and(|fix| fix.name == wanted && fix.press != press) {
-        return publish::told(session, words::FIX_WAS_BEGUN, context);
-    }
-    if fix.is_none_or(|fix| fix.press != press) {
-        if name(&found.items).as_deref() != Some(wanted) {
+    let items = match known {
+        Some(fix) if is_begun => fix.items,
+        Some(fix) if fix.name == wanted => {
+            return publish::told(session, words::FIX_WAS_BEGUN, context);
+        }
+        _ if name(&found.items).as_deref() != Some(wanted) => {
             return publish::told(session, words::NOTHING_TO_FIX, context);
         }
-        begin(watch, wanted, press, (&found.items, &all), &trusted);
+        _ => found.items,
+    };
+    let about: Vec<(String, FixReason<'_>)> =
+        all.into_iter().filter(|(name, _)| items.contains(name)).collect();
+    if let Some(next) = gather(session, (&seen.pull, &about), &carried, context) {
+        return next;
     }
-    let items = watch.fix.as_ref().map(|fix| fix.items.clone()).unwrap_or_default();
-    let about: Vec<FixReason<'_>> =
-        all.into_iter().filter(|(name, _)| items.contains(name)).map(|(_, about)| about).collect();
-    gather(session, wanted, by, (&seen.pull, &about, &trusted), carried, context)
+    if session.observed.watch.queued.contains(&turn(wanted)) {
+        let word = words::fix_begins(seen.pull.number, &by.0.name);
+        return publish::told(session, &word, context);
+    }
+    let messages = messages(session, wanted, by, (&seen.pull, &about, &trusted), context);
+    if !is_begun {
+        begin(session, wanted, &items, (&seen.pull, &about, &trusted), context);
+    }
+    Next::Do(Effect::Queue { messages })
 }
 
 /// The fix goes on record with what it is for, and whoever wrote in a thread will see that it was read.
 fn begin(
-    watch: &mut Watch,
+    session: &mut Session,
     wanted: &str,
-    press: TurnId,
-    (items, all): (&[String], &[(String, FixReason<'_>)]),
-    trusted: &Trusted<'_>,
+    items: &[String],
+    (pull, about, trusted): (&PolledPullRequest, &[(String, FixReason<'_>)], &Trusted<'_>),
+    context: &Context<'_>,
 ) {
+    let asks = holds_more(session);
+    let is_theirs = is_theirs(session, pull);
+    if let Some(publication) = &mut session.publication
+        && is_theirs
+    {
+        // The push goes on from the commit that somebody else has put there.
+        let head = Some(pull.head.clone());
+        (publication.pushed, publication.theirs) = (head.clone(), head);
+    }
+    let Some((_, watch, _)) = watch::watched(session) else {
+        return;
+    };
     let (mut threads, mut reviewers) = (Vec::new(), Vec::new());
-    for (_, about) in all.iter().filter(|(name, _)| items.contains(name)) {
-        match about {
+    for (_, reason) in about {
+        match reason {
             FixReason::Thread(thread) => {
                 let counted = thread.comments.iter().rfind(|one| trusted.counts(&one.by));
                 if let Some(last) = counted {
@@ -187,7 +218,7 @@ fn begin(
                 }));
             }
             FixReason::Review(review) if !review.by.is_bot => {
-                reviewers.push(review.by.login.clone())
+                reviewers.push(review.by.login.clone());
             }
             FixReason::Review(_) | FixReason::Checks(_) | FixReason::Conflict => {}
         }
@@ -195,8 +226,30 @@ fn begin(
     watch.begun.extend(items.iter().cloned());
     let surplus = watch.begun.len().saturating_sub(BEGUN_MAX);
     watch.begun.drain(..surplus);
+    let press = context.delivery.message.id.clone();
     let (name, items) = (wanted.to_owned(), items.to_vec());
-    watch.fix = Some(Fix { name, press, items, threads, reviewers });
+    watch.fix = Some(Fix { name, press, items, threads, reviewers, asks });
+}
+
+/// Whether the sandbox holds work that was not pushed before the fix: the press was not for that.
+fn holds_more(session: &Session) -> bool {
+    let ours = session.publication.as_ref().map(watch::ours).unwrap_or_default();
+    match &session.observed.forge.outgoing {
+        Some(Outgoing::Ready { commit, .. }) => !ours.contains(commit),
+        Some(Outgoing::Refused { .. }) => true,
+        Some(Outgoing::Unchanged) | None => false,
+    }
+}
+
+fn is_theirs(session: &Session, pull: &PolledPullRequest) -> bool {
+    session.publication.as_ref().is_some_and(|one| !watch::ours(one).contains(&pull.head))
+}
+
+/// Whether what the turn of this fix did may be pushed without another press.
+pub(super) fn may_push(session: &mut Session, name: &str) -> bool {
+    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn(name));
+    let fix = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
+    is_last && fix.is_some_and(|fix| fix.name == name && !fix.asks)
 }
 
 /// Once the turn of a fix has answered: what a push has changed is said where it was asked for, and those who wanted
@@ -244,66 +297,65 @@ pub(super) fn pushed(
     }
 }
 
-/// What the turn needs is read and brought; then turn and push are queued, one behind the other.
+/// What the turn needs is read and brought; `None` once it is.
 fn gather(
     session: &mut Session,
-    name: &str,
-    (by, membership): (&Person, &Membership),
-    (pull, about, trusted): (&PolledPullRequest, &[FixReason<'_>], &Trusted<'_>),
-    carried: Carried,
+    (pull, about): (&PolledPullRequest, &[(String, FixReason<'_>)]),
+    carried: &Carried,
     context: &Context<'_>,
-) -> Next {
-    let is_theirs =
-        session.publication.as_ref().is_some_and(|one| !watch::ours(one).contains(&pull.head));
-    let has_conflict = pull.merge == Mergeability::Conflicts;
-    let theirs = is_theirs.then_some(&pull.branch);
-    for branch in theirs.into_iter().chain(has_conflict.then_some(&pull.base)) {
-        match session.observed.watch.brought.get(branch) {
-            // The push goes on from the commit that somebody else has put there.
-            Some(true) => {
-                if let Some(publication) = &mut session.publication
-                    && is_theirs
-                {
-                    let head = Some(pull.head.clone());
-                    (publication.pushed, publication.theirs) = (head.clone(), head);
-                }
-            }
-            Some(false) => {
-                let word = words::not_brought(branch);
-                return publish::told(session, &word, context);
-            }
-            None => {
-                return match publish::bring_up(session, context) {
-                    BroughtUp::Step(next) => *next,
-                    BroughtUp::No(why) => {
-                        publish::told(session, &words::not_published(&why), context)
-                    }
-                    BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::Bring {
-                        carried,
-                        branch: branch.clone(),
-                    })),
-                };
-            }
-        }
+) -> Option<Next> {
+    let theirs = is_theirs(session, pull).then_some(&pull.branch);
+    let base = (pull.merge == Mergeability::Conflicts).then_some(&pull.base);
+    let missing = theirs
+        .into_iter()
+        .chain(base)
+        .find(|branch| session.observed.watch.brought.get(*branch) != Some(&true));
+    if let Some(branch) = missing
+        && session.observed.watch.brought.contains_key(branch)
+    {
+        return Some(publish::told(session, &words::not_brought(branch), context));
     }
-    let failed = about.iter().find_map(|one| match one {
+    if session.observed.forge.outgoing.is_none() || missing.is_some() {
+        return Some(match publish::bring_up(session, context) {
+            BroughtUp::Step(next) => *next,
+            BroughtUp::No(why) => publish::told(session, &words::not_published(&why), context),
+            BroughtUp::Ready if session.observed.forge.outgoing.is_none() => {
+                publish::read_outgoing(session, carried.clone(), context)
+            }
+            BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::Bring {
+                carried: carried.clone(),
+                branch: missing.cloned().unwrap_or_default(),
+            })),
+        });
+    }
+    let failed = failed(about)?;
+    if session.observed.watch.failures.is_some() {
+        return None;
+    }
+    Some(Next::Do(Effect::Forge(ForgeEffect::ReadFailures {
+        repository: carried.repository.clone(),
+        checks: failed.iter().take(CHECKS_MAX).cloned().collect(),
+    })))
+}
+
+fn failed<'a>(about: &[(String, FixReason<'a>)]) -> Option<&'a [Check]> {
+    about.iter().find_map(|(_, reason)| match reason {
         FixReason::Checks(failed) => Some(*failed),
         _ => None,
-    });
-    if let Some(failed) = failed
-        && session.observed.watch.failures.is_none()
-    {
-        return Next::Do(Effect::Forge(ForgeEffect::ReadFailures {
-            repository: carried.repository,
-            checks: failed.iter().take(CHECKS_MAX).cloned().collect(),
-        }));
-    }
-    if session.observed.watch.queued.contains(&turn(name)) {
-        let word = words::fix_begins(pull.number, &by.name);
-        return publish::told(session, &word, context);
-    }
-    let said = session.observed.watch.failures.as_deref().filter(|_| failed.is_some());
-    let text = prompt(pull, about, said, (is_theirs, has_conflict), trusted);
+    })
+}
+
+/// The turn and its push, which wait one behind the other.
+fn messages(
+    session: &Session,
+    name: &str,
+    (by, membership): (&Person, &Membership),
+    (pull, about, trusted): (&PolledPullRequest, &[(String, FixReason<'_>)], &Trusted<'_>),
+    context: &Context<'_>,
+) -> Vec<Message> {
+    let said = session.observed.watch.failures.as_deref().filter(|_| failed(about).is_some());
+    let has_conflict = pull.merge == Mergeability::Conflicts;
+    let text = prompt(pull, about, said, (is_theirs(session, pull), has_conflict), trusted);
     let message = |id: TurnId, work| Message {
         id,
         thread: session.thread.clone(),
@@ -314,17 +366,16 @@ fn gather(
     let wanted =
         Prompt { text, by: by.clone(), membership: membership.clone(), ..Prompt::default() };
     let step = PublishStep::Fixed { name: name.to_owned() };
-    let messages = vec![
+    vec![
         message(turn(name), Work::Prompt(wanted)),
         message(pushing(name), Work::Publish { step, by, membership }),
-    ];
-    Next::Do(Effect::Queue { messages })
+    ]
 }
 
 /// The task: what is to be done, then what others wrote, as data.
 fn prompt(
     pull: &PolledPullRequest,
-    about: &[FixReason<'_>],
+    about: &[(String, FixReason<'_>)],
     said: Option<&str>,
     (is_theirs, has_conflict): (bool, bool),
     trusted: &Trusted<'_>,
@@ -342,8 +393,8 @@ fn prompt(
     if has_conflict {
         parts.push(format!("The branch conflicts with its base. Run `git fetch`, merge `origin/{}`, and resolve the conflicts.", pull.base));
     }
-    for one in about {
-        match one {
+    for (_, reason) in about {
+        match reason {
             FixReason::Review(review) if !review.body.trim().is_empty() => {
                 let body = shorten(&review.body, COMMENT_UNITS_MAX);
                 parts.push(format!("A reviewer wants changes:\n\n{}", quoted(&body)));

@@ -48,7 +48,8 @@ fn all(pull: &PolledPullRequest) -> Vec<AskedBelow<'_>> {
         .flat_map(|thread| thread.comments.iter().map(move |comment| (comment, Some(thread))));
     let mut all: Vec<AskedBelow<'_>> = whole
         .chain(lines)
-        .filter(|(comment, _)| !comment.by.is_bot && comment.by.id != 0)
+        // Who may write to the repository can put words into others' comments.
+        .filter(|(comment, _)| !comment.by.is_bot && comment.by.id != 0 && comment.is_own)
         .filter_map(|(comment, thread)| {
             let remark = match thread {
                 Some(_) => Remark::Line(comment.id),
@@ -76,7 +77,7 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
         if watch.heard.remarks.len() >= HEARD_MAX {
             return None;
         }
-        if watch.heard.remarks.contains(&asked.remark) {
+        if watch.heard.has(asked.remark) {
             continue;
         }
         let (channel, at) = (watch.channel.clone(), at.clone());
@@ -121,11 +122,15 @@ fn heard(session: &mut Session, remark: Remark, what: PullRequestResponse) {
     let Some((_, watch, _)) = watch::watched(session) else {
         return;
     };
-    watch.heard.remarks.push(remark);
-    let is_reply = matches!(what, PullRequestResponse::Say(_));
-    if !is_reply || !std::mem::replace(&mut watch.heard.has_told_connect, true) {
-        watch.respond(what);
+    if matches!(what, PullRequestResponse::Say(_)) {
+        watch.heard.refuse(remark);
+        if !std::mem::replace(&mut watch.heard.has_told_connect, true) {
+            watch.respond(what);
+        }
+        return;
     }
+    watch.heard.remarks.push(remark);
+    watch.respond(what);
     if watch.heard.remarks.len() == HEARD_MAX {
         let (name, body) = ("enough".to_owned(), words::NO_MORE_TASKS.to_owned());
         watch.respond(PullRequestResponse::Say(NewRemark { thread: None, name, body }));

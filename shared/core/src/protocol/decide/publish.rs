@@ -161,8 +161,8 @@ fn fixed(
         let commit = pressed.proposal.commit.clone();
         return push(session, &commit, by, carried, way, context);
     }
-    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn);
-    show(session, (None, None), is_last.then_some(by), carried, way, context)
+    let is_pushed_at_once = fix::may_push(session, name);
+    show(session, (None, None), is_pushed_at_once.then_some(by), carried, way, context)
 }
 
 /// The work that may leave, of a sandbox in which nothing runs.
@@ -289,10 +289,7 @@ fn show(
         return match bring_up(session, context) {
             BroughtUp::Step(next) => *next,
             BroughtUp::No(why) => told(session, &words::not_published(&why), context),
-            BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::ReadOutgoing {
-                carried,
-                at_ms: context.delivery.message.accepted_at_ms,
-            })),
+            BroughtUp::Ready => read_outgoing(session, carried, context),
         };
     };
     if !matches!(outgoing, Outgoing::Ready { .. })
@@ -489,6 +486,13 @@ fn unlinked(
         }
     };
     Some(told(session, &word, context))
+}
+
+/// Reads what the sandbox holds, beside what was pushed.
+pub(super) fn read_outgoing(session: &Session, carried: Carried, context: &Context<'_>) -> Next {
+    let at_ms = context.delivery.message.accepted_at_ms;
+    let pushed = session.publication.as_ref().and_then(|one| one.pushed.clone());
+    Next::Do(Effect::Forge(ForgeEffect::ReadOutgoing { carried, at_ms, pushed }))
 }
 
 /// End of a push.
