@@ -303,7 +303,7 @@ impl Walk<'_> {
         Ok(was)
     }
 
-    /// The files in which two roots of the forge's or the pack's differ; none where that is too much to be listed.
+    /// The files in which two roots of the forge's or the pack's differ; empty if that is too much to be listed.
     async fn listed_since(
         &mut self,
         base: ObjectId,

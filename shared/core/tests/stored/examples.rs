@@ -390,6 +390,7 @@ fn watch() -> Watch {
             asks: true,
         }),
         heard: HeardRemarks {
+            refused: vec![Remark::Whole(14)],
             remarks: vec![Remark::Line(12), Remark::Whole(13)],
             has_told_connect: true,
         },
