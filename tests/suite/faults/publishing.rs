@@ -122,9 +122,9 @@ async fn done_once(pressable: Pressable<'_>) {
         Press::Publish => assert_eq!(at, name),
         Press::Fix => {
             assert_eq!(repository.file(&branch, "fixed.txt").trim(), "yes");
-            let path = format!("/commits?sha={branch}");
-            let commits = repository.call(Method::GET, &path, &Value::Null).await;
-            assert_eq!(commits.as_array().unwrap().len(), 3, "{commits}");
+            let path = format!("/compare/main...{at}");
+            let compared = repository.call(Method::GET, &path, &Value::Null).await;
+            assert_eq!(compared["ahead_by"], 1, "{compared}");
             eventually(FAULTY_ANSWER_MS_MAX, "one reply is there", async || {
                 world.sweep().await?;
                 let all = repository.call(Method::GET, "/pulls/1/comments", &Value::Null).await;
