@@ -172,10 +172,7 @@ impl StackForge {
         };
         match self.forge.open_pull_request(&at, &new).await {
             Ok(opened) => Ok(Opened::There(seen(opened))),
-            Err(error) => match error.kind {
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
-                _ => Ok(Opened::Refused { why: told(&error) }),
-            },
+            Err(error) => Ok(Opened::Refused { why: told(&self.refusal(error)?) }),
         }
     }
 
@@ -224,16 +221,12 @@ impl StackForge {
             let mut said = String::new();
             let failure = match self.pull_requests.check_failure(&at, id).await {
                 Ok(failure) => failure,
-                Err(error) => match error.kind {
-                    ForgeErrorKind::Other | ForgeErrorKind::RateLimited => {
-                        return Err(self.failed(error));
-                    }
-                    // The others are read all the same.
-                    _ => {
-                        all.push_str("Why it failed cannot be read.\n");
-                        continue;
-                    }
-                },
+                // The others are read all the same.
+                Err(error) => {
+                    self.refusal(error)?;
+                    all.push_str("Why it failed cannot be read.\n");
+                    continue;
+                }
             };
             if !failure.summary.is_empty() {
                 said.push_str(&format!("{}\n", failure.summary));
@@ -262,16 +255,11 @@ impl StackForge {
         number: u64,
         what: &PullRequestResponse,
     ) -> Result<(), Failure> {
-        match self.pull_requests.respond(&target(repository)?, number, what).await {
-            Ok(()) => Ok(()),
-            Err(error) => match error.kind {
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
-                _ => {
-                    tracing::warn!(event = "forge.not_responded", "{}", told(&error));
-                    Ok(())
-                }
-            },
+        if let Err(error) = self.pull_requests.respond(&target(repository)?, number, what).await {
+            let refusal = self.refusal(error)?;
+            tracing::warn!(event = "forge.not_responded", "{}", told(&refusal));
         }
+        Ok(())
     }
 
     /// Does something with an open pull request as a person; a merge or an update only if its head is the commit that
@@ -297,6 +285,14 @@ impl StackForge {
             ForgeErrorKind::SignInEnded => Ok(ActEnd::NotLinked { why: told(&error) }),
             _ => Ok(ActEnd::Refused { why: told(&error) }),
         })
+    }
+
+    /// The error of a call that the forge refuses for good; any other is a failure.
+    pub(crate) fn refusal(&self, error: ForgeError) -> Result<ForgeError, Failure> {
+        match error.kind {
+            ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
+            _ => Ok(error),
+        }
     }
 
     /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is

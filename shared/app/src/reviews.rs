@@ -23,10 +23,7 @@ impl StackForge {
         match self.pull_requests.given(&target(repository)?, number).await {
             Ok(Some((pull, head))) => Ok(FoundPull::There { pull, head }),
             Ok(None) => Ok(FoundPull::Missing),
-            Err(error) => match error.kind {
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
-                _ => Ok(FoundPull::Refused { why: told(&error) }),
-            },
+            Err(error) => Ok(FoundPull::Refused { why: told(&self.refusal(error)?) }),
         }
     }
 
@@ -77,10 +74,7 @@ impl StackForge {
     ) -> Result<ReviewEnd, Failure> {
         match self.pull_requests.review(&target(repository)?, number, review).await {
             Ok(page) => Ok(ReviewEnd::There { page }),
-            Err(error) => match error.kind {
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
-                _ => Ok(ReviewEnd::Refused { why: told(&error) }),
-            },
+            Err(error) => Ok(ReviewEnd::Refused { why: told(&self.refusal(error)?) }),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
+use bobbin_core::base::ids::is_short_name;
 use bobbin_core::records::message::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
@@ -48,8 +49,7 @@ pub(crate) const FIX: &str = "Fix";
 
 /// The step of that button; `None` if this is no name of a fix.
 pub(crate) fn fix(name: &str) -> Option<PublishStep> {
-    let is_name = name.len() == 24 && name.bytes().all(|b| b.is_ascii_hexdigit());
-    is_name.then(|| PublishStep::Fix { name: name.to_owned() })
+    is_short_name(name).then(|| PublishStep::Fix { name: name.to_owned() })
 }
 
 /// The name of the fix that a card offers.

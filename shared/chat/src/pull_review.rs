@@ -3,8 +3,8 @@
 //! A person approves what they read: all of it stands on the card in the notation of [`crate::review`], or in the file
 //! above it. Otherwise there is no button.
 
+use bobbin_core::base::ids::is_short_name;
 use bobbin_core::records::card::ReviewCard;
-use bobbin_core::records::drafted_review::is_name;
 use bobbin_core::records::message::PublishStep;
 
 /// Label of the button that posts it.
@@ -14,7 +14,7 @@ const COMMIT_DIGITS: usize = 12;
 
 /// The step of that button; `None` if this is no review's name.
 pub(crate) fn step(name: &str) -> Option<PublishStep> {
-    is_name(name).then(|| PublishStep::Review { name: name.to_owned() })
+    is_short_name(name).then(|| PublishStep::Review { name: name.to_owned() })
 }
 
 /// What it is.

@@ -656,6 +656,21 @@ pub fn digest(parts: &[&str]) -> String {
     hex::encode(hash.finalize())
 }
 
+/// Digits of a [`short_name`]: it has room in a button's id.
+const NAME_DIGITS: usize = 24;
+
+/// A name made of these.
+#[must_use]
+pub fn short_name(parts: &[&str]) -> String {
+    digest(parts)[..NAME_DIGITS].to_owned()
+}
+
+/// Whether it can be a [`short_name`].
+#[must_use]
+pub fn is_short_name(name: &str) -> bool {
+    name.len() == NAME_DIGITS && name.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{ThreadKey, TurnId, digest};
+use crate::base::ids::{ThreadKey, TurnId, short_name};
 use crate::records::carried::ForgeRepository;
 use crate::text::{one_line, shorten};
 
@@ -23,8 +23,6 @@ pub const COMMENT_CHARS_MAX: usize = 4_000;
 /// Longest text of the whole.
 pub const SUMMARY_CHARS_MAX: usize = 10_000;
 const PATH_CHARS_MAX: usize = 500;
-/// Digits of the name of a review.
-const NAME_DIGITS: usize = 24;
 /// Characters (UTF-16 units) of a parser's complaint that are passed on.
 const WRONG_UNITS_MAX: usize = 200;
 
@@ -231,18 +229,6 @@ impl DraftedReview {
         parts.retain(|part| !part.is_empty());
         parts.join("\n\n")
     }
-}
-
-/// A name made of these.
-#[must_use]
-pub fn short_name(parts: &[&str]) -> String {
-    digest(parts)[..NAME_DIGITS].to_owned()
-}
-
-/// Whether it can be the name of a review.
-#[must_use]
-pub fn is_name(name: &str) -> bool {
-    name.len() == NAME_DIGITS && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 impl DraftedComment {

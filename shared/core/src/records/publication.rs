@@ -394,7 +394,7 @@ fn harmless(text: &str) -> String {
             '@' => out.push_str("@\u{200b}"),
             '#' => out.push_str("#\u{200b}"),
             '<' => out.push_str("&lt;"),
-            // An image is fetched by whoever reads it.
+            // Everybody who reads it would fetch the image.
             '[' if before == '!' => out.push_str("\u{200b}["),
             c if c != '\n' && c.is_control() => continue,
             c => out.push(c),

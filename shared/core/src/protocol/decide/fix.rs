@@ -1,14 +1,14 @@
 //! **Fix** on the card of a pull request: one turn, and the push of what it did.
 //!
-//! Promised: for one failed state of a head, one review, one thread as it stands, and one conflict, one fix is begun,
-//! however often it is pressed. What others wrote reaches the agent as quoted data, and only of those who may write to
-//! the repository and of programs that the tenant names. What the turn did is pushed under that press, unless it
+//! Promised: however often Fix is pressed, each failed state of a head, each review, each conflict and each thread, as
+//! it stands, gets one fix. What others wrote reaches the agent as quoted data, and only from people who may write to
+//! the repository and from programs that the tenant names. The press covers the push of what the turn did, unless that
 //! changes a file that decides what runs or who decides: then a person is asked again.
 
 use super::operate::BroughtUp;
 use super::watch::Trusted;
 use super::{Context, Next, publish, watch, words};
-use crate::base::ids::{TurnId, digest};
+use crate::base::ids::{TurnId, digest, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, ForgeEffect};
 use crate::records::carried::Carried;
@@ -24,8 +24,6 @@ use crate::records::session::Session;
 use crate::records::watch::{Fix, FixedThread, Watch};
 use crate::text::{shorten, visible};
 
-/// Digits of the name of a fix, and of what it is for.
-const NAME_DIGITS: usize = 24;
 /// Names that are remembered: far more than one pull request has.
 const BEGUN_MAX: usize = 200;
 /// Failed checks of which a fix reads what they say.
@@ -45,12 +43,9 @@ const TASK_UNITS_MAX: usize = 80 * 1024;
 pub(super) enum FixReason<'a> {
     Checks(&'a [Check]),
     Review(&'a SeenReview),
-    Thread(&'a ReviewThread),
+    /// With its newest comment that counts.
+    Thread(&'a ReviewThread, &'a SeenComment),
     Conflict,
-}
-
-fn short(parts: &[&str]) -> String {
-    digest(parts)[..NAME_DIGITS].to_owned()
 }
 
 /// All that a fix could be for, each with its name: the state that it is for is part of the name.
@@ -64,22 +59,26 @@ fn all<'a>(
     let mut all = Vec::new();
     if !failed.is_empty() {
         let name = fix_name((repository, pull.number), &pull.head, failed);
-        all.push((short(&[&name]), FixReason::Checks(failed)));
+        all.push((short_name(&[&name]), FixReason::Checks(failed)));
     }
     for review in &pull.reviews {
         if review.state == ReviewState::ChangesRequested && trusted.counts(&review.by) {
-            let name = short(&["review", &at, &review.id.to_string(), &digest(&[&review.body])]);
+            let name =
+                short_name(&["review", &at, &review.id.to_string(), &digest(&[&review.body])]);
             all.push((name, FixReason::Review(review)));
         }
     }
     for thread in pull.threads.iter().filter(|thread| !thread.is_resolved) {
         if let Some(last) = thread.comments.iter().rfind(|one| trusted.counts(&one.by)) {
             let (id, body) = (last.id.to_string(), digest(&[&last.body]));
-            all.push((short(&["thread", &thread.id, &id, &body]), FixReason::Thread(thread)));
+            all.push((
+                short_name(&["thread", &thread.id, &id, &body]),
+                FixReason::Thread(thread, last),
+            ));
         }
     }
     if pull.merge == Mergeability::Conflicts {
-        all.push((short(&["conflict", &at, &pull.head]), FixReason::Conflict));
+        all.push((short_name(&["conflict", &at, &pull.head]), FixReason::Conflict));
     }
     all
 }
@@ -98,7 +97,7 @@ pub(super) fn items(
         .filter(|(_, about)| {
             let left = match about {
                 FixReason::Review(_) => &mut reviews,
-                FixReason::Thread(_) => &mut threads,
+                FixReason::Thread(..) => &mut threads,
                 FixReason::Checks(_) | FixReason::Conflict => return true,
             };
             let has_room = *left > 0;
@@ -113,7 +112,7 @@ pub(super) fn items(
 /// The name of the fix for these; `None` if there is nothing to fix.
 pub(super) fn name(items: &[String]) -> Option<String> {
     let parts: Vec<&str> = items.iter().map(String::as_str).collect();
-    (!parts.is_empty()).then(|| short(&parts))
+    (!parts.is_empty()).then(|| short_name(&parts))
 }
 
 /// The turn of a fix.
@@ -178,17 +177,17 @@ pub(super) fn press(
     }
     let messages = messages(session, wanted, by, (&seen.pull, &about, &trusted), context);
     if !is_begun {
-        begin(session, wanted, &items, (&seen.pull, &about, &trusted), context);
+        begin(session, wanted, &items, (&seen.pull, &about), context);
     }
     Next::Do(Effect::Queue { messages })
 }
 
-/// The fix goes on record with what it is for, and whoever wrote in a thread will see that it was read.
+/// Records the fix and what it is for. Whoever wrote in one of its threads will see that Bobbin has read it.
 fn begin(
     session: &mut Session,
     wanted: &str,
     items: &[String],
-    (pull, about, trusted): (&PolledPullRequest, &[(String, FixReason<'_>)], &Trusted<'_>),
+    (pull, about): (&PolledPullRequest, &[(String, FixReason<'_>)]),
     context: &Context<'_>,
 ) {
     let asks = holds_more(session);
@@ -206,11 +205,8 @@ fn begin(
     let (mut threads, mut reviewers) = (Vec::new(), Vec::new());
     for (_, reason) in about {
         match reason {
-            FixReason::Thread(thread) => {
-                let counted = thread.comments.iter().rfind(|one| trusted.counts(&one.by));
-                if let Some(last) = counted {
-                    watch.respond(PullRequestResponse::Seen(Remark::Line(last.id)));
-                }
+            FixReason::Thread(thread, last) => {
+                watch.respond(PullRequestResponse::Seen(Remark::Line(last.id)));
                 threads.extend(thread.comments.first().map(|first| FixedThread {
                     id: thread.id.clone(),
                     top: first.id,
@@ -353,7 +349,7 @@ fn messages(
     (pull, about, trusted): (&PolledPullRequest, &[(String, FixReason<'_>)], &Trusted<'_>),
     context: &Context<'_>,
 ) -> Vec<Message> {
-    let said = session.observed.watch.failures.as_deref().filter(|_| failed(about).is_some());
+    let said = session.observed.watch.failures.as_deref();
     let has_conflict = pull.merge == Mergeability::Conflicts;
     let text = prompt(pull, about, said, (is_theirs(session, pull), has_conflict), trusted);
     let message = |id: TurnId, work| Message {
@@ -399,7 +395,7 @@ fn prompt(
                 let body = shorten(&review.body, COMMENT_UNITS_MAX);
                 parts.push(format!("A reviewer wants changes:\n\n{}", quoted(&body)));
             }
-            FixReason::Thread(thread) => parts.push(format!(
+            FixReason::Thread(thread, _) => parts.push(format!(
                 "An open review thread about a file:\n\n{}",
                 quoted(&thread_text(thread, trusted))
             )),

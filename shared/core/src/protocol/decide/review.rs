@@ -5,14 +5,14 @@
 //! that cannot be read or shown does not cost the turn its end. Once it was shown, the sandbox is not needed any more.
 
 use super::{Context, Next, forge, publish, words};
-use crate::base::ids::PostKind;
+use crate::base::ids::{PostKind, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, ReviewCard, ShownFile};
 use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::drafted_review::{
     COMMENT_CHARS_MAX, DraftedComment, DraftedReview, NewPullReview, PostedReview, PullReview,
-    ReviewEnd, ReviewRead, SUMMARY_CHARS_MAX, short_name,
+    ReviewEnd, ReviewRead, SUMMARY_CHARS_MAX,
 };
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::publication::{Presser, inert};
