@@ -158,22 +158,21 @@ async fn published(world: World, platform: Platform) {
     assert_eq!(repository.file(&branch, "more.txt").trim(), "more");
     assert_eq!(repository.pulls().await.len(), 1);
 
-    // Merged on the page; what comes after that is another branch.
+    // Merged on the page; what comes after that starts from the merge, and is another branch.
     let pull = opened(&repository, 0).await;
     repository.press("ready", &pull).await;
     repository.press("merge", &pull).await;
-    let fourth = talk.say("write: later.txt later").await;
+    card_says(&world, &talk, |card| card.contains("Merged.")).await;
+    said(&talk, "Pull request #1 was merged").await;
+    repository.push("main", "person.txt", "by a person\n");
+    let fourth = talk.say("run: cat page.txt person.txt && echo later > later.txt").await;
     assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
-    let last = repository.branches().await;
-    let head = last.iter().find(|(name, _)| *name == branch).map(|(_, at)| at[..12].to_owned());
-    talk.press(&offered(&talk, &fourth, "Update pull request").await, "Update pull request").await;
-    let shown = talk
-        .see(ANSWER_MS_MAX, "the new work is shown", |one| {
-            is_review(one)
-                && one.text.contains("later.txt")
-                && head.as_ref().is_none_or(|head| !one.text.contains(head))
-        })
-        .await;
+    let seen = talk.answer(&fourth).await;
+    assert!(seen.contains("helloby a person"), "{seen}");
+    talk.press(&offered(&talk, &fourth, "Open pull request").await, "Open pull request").await;
+    let is_later = |one: &ChatMessage| is_review(one) && one.text.contains("later.txt");
+    let shown = talk.see(ANSWER_MS_MAX, "the new work is shown", is_later).await;
+    assert!(shown.text.contains("1 file") && !shown.text.contains("page.txt"), "{}", shown.text);
     talk.press(&shown, "Open draft pull request").await;
     let next = opened(&repository, 1).await;
     assert_ne!(text(&next, "/head/ref"), branch);

@@ -195,7 +195,12 @@ impl<'a> Performing<'a> {
                 let sandboxes = self.sandboxes().await?;
                 let brought =
                     sandboxes.bring_named(forge.client(), target, carried, branch).await?;
-                Ok(Event::Brought { branch: branch.clone(), is_there: brought })
+                Ok(Event::Brought { branch: branch.clone(), is_there: brought.is_some() })
+            }
+            ForgeEffect::MoveCheckout { carried, pushed } => {
+                let sandboxes = self.sandboxes().await?;
+                let pushed = pushed.as_deref();
+                sandboxes.move_checkout(forge.client(), target, carried, pushed).await
             }
             ForgeEffect::ReadFailures { repository, checks } => {
                 forge.failures(repository, checks).await.map(Event::FailuresRead)

@@ -11,6 +11,7 @@ mod changes;
 mod clone;
 mod follow;
 mod lifecycle;
+mod move_checkout;
 mod outgoing;
 mod put_in;
 mod results;

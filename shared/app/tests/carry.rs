@@ -15,6 +15,8 @@ use self::sandbox::Carrier;
 mod forge;
 #[path = "carry/merged.rs"]
 mod merged;
+#[path = "carry/moved.rs"]
+mod moved;
 #[path = "carry/odd.rs"]
 mod odd;
 #[path = "carry/pulls.rs"]

@@ -51,6 +51,7 @@ const fn is_in_sandbox(effect: &ForgeEffect) -> bool {
             | ForgeEffect::ReadOutgoing { .. }
             | ForgeEffect::ReadReview { .. }
             | ForgeEffect::Bring { .. }
+            | ForgeEffect::MoveCheckout { .. }
             | ForgeEffect::Push { .. }
     )
 }

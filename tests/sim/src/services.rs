@@ -186,6 +186,11 @@ pub trait Services {
         false
     }
 
+    /// The checkout is moved to the newest commit of its branch; `None`: it holds other work.
+    fn move_checkout(&mut self, _pushed: Option<&str>) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
     /// The pull request with this number.
     fn given_pull(&mut self, _number: u64) -> FoundPull {
         FoundPull::Missing
@@ -472,6 +477,13 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
                 Event::Brought { branch: branch.clone(), is_there: on.bring(generation, branch) }
             }
             _ => Event::Failed(Failure::SandboxDown { seen: "it does not run".to_owned() }),
+        },
+        ForgeEffect::MoveCheckout { pushed, .. } => match on.stands(generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => on
+                .move_checkout(pushed.as_deref())
+                .map_or_else(Event::Failed, |base| Event::CheckoutMoved { base }),
+            _ => Event::Failed(silent()),
         },
         ForgeEffect::ReadFailures { checks, .. } => Event::FailuresRead(on.failures(checks)),
         ForgeEffect::FindPerson { account, .. } => on

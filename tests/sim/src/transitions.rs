@@ -99,6 +99,8 @@ pub fn kind(event: &Event) -> &'static str {
         },
         Event::PullRequestSeen(_) => "pull request seen",
         Event::Brought { .. } => "brought",
+        Event::CheckoutMoved { base: Some(_) } => "checkout moved",
+        Event::CheckoutMoved { base: None } => "checkout stays",
         Event::FailuresRead(_) => "failures read",
         Event::Queued => "queued",
         Event::PersonFound { .. } => "person found",

@@ -261,7 +261,7 @@ impl Sandboxes {
         Ok(pieces.counts())
     }
 
-    /// Puts the newest commit of a branch beside the checkout. False: there is none, or the sandbox cannot take it.
+    /// Puts the newest commit of a branch beside the checkout. `None`: it has none, or the sandbox cannot take it.
     ///
     /// # Errors
     /// The class of the failure.
@@ -271,22 +271,23 @@ impl Sandboxes {
         target: WorkTarget<'_>,
         carried: &Carried,
         branch: &str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<ObjectId>, Failure> {
         let (Some(place), Ok(name)) = (at(&carried.repository), RefName::branch(branch)) else {
-            return Ok(false);
+            return Ok(None);
         };
         let found = forge.refs(&place, &[name.as_str().to_owned()]).await;
         let refs = match found {
             Ok(refs) => refs,
             Err(error) => match error.kind {
                 ForgeErrorKind::Other | ForgeErrorKind::RateLimited => return Err(error.failure),
-                _ => return Ok(false),
+                _ => return Ok(None),
             },
         };
-        match refs.refs.get(name.as_str()).map(|found| found.commit()) {
-            Some(commit) => self.bring_branch(forge, target, carried, (&name, commit)).await,
-            None => Ok(false),
-        }
+        let Some(commit) = refs.refs.get(name.as_str()).map(|found| found.commit()) else {
+            return Ok(None);
+        };
+        let is_there = self.bring_branch(forge, target, carried, (&name, commit)).await?;
+        Ok(is_there.then_some(commit))
     }
 
     /// Puts a branch that somebody else has moved beside the checkout. False: the sandbox cannot take it.

@@ -59,7 +59,7 @@ fn main_goes_on(place: &Place, name: &str) {
 async fn bring(place: &Place, carrier: &Carrier, there: &Carried) {
     let brought =
         carrier.sandboxes.bring_named(&place.forge, carrier.target(), there, "main").await;
-    assert!(brought.unwrap());
+    assert!(brought.unwrap().is_some());
     carrier.sh("git fetch -q && git merge -q --no-edit origin/main");
 }
 
@@ -129,7 +129,7 @@ async fn undone_work_of_a_person_is_listed() {
     let theirs = place.sh("git rev-parse HEAD").trim().to_owned();
     let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
     let brought = sandboxes.bring_named(forge, carrier.target(), &there, "bobbin/work-1").await;
-    assert!(brought.unwrap());
+    assert!(brought.unwrap().is_some());
     carrier.sh("git fetch -q && git merge -q -s ours --no-edit origin/bobbin/work-1");
     let read = sandboxes.read_outgoing(forge, carrier.target(), &there, (0, Some(&theirs))).await;
     let Event::OutgoingRead(Outgoing::Ready { files, .. }) = read.unwrap() else { panic!() };

@@ -236,6 +236,14 @@ pub enum ForgeEffect {
         /// Short name of the branch.
         branch: String,
     },
+    /// Move the checkout to the newest commit of the repository's branch, unless it holds more than was pushed. Answers
+    /// `CheckoutMoved`; after a failure the turn goes on from where the checkout is.
+    MoveCheckout {
+        /// The repository, with the commit that was brought.
+        carried: Carried,
+        /// What was pushed last.
+        pushed: Option<String>,
+    },
     /// Read what failed checks say: annotations, and the logs of failed jobs. Answers `FailuresRead`.
     ReadFailures {
         /// The repository.
@@ -566,6 +574,7 @@ impl Effect {
                     ForgeEffect::Find { .. }
                         | ForgeEffect::FindGivenPull { .. }
                         | ForgeEffect::Carry { .. }
+                        | ForgeEffect::MoveCheckout { .. }
                 )
             }
             Self::FindName { .. }
@@ -631,6 +640,7 @@ impl ForgeEffect {
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",
             Self::Bring { .. } => "bring_branch",
+            Self::MoveCheckout { .. } => "move_checkout",
             Self::ReadFailures { .. } => "read_failures",
             Self::FindPerson { .. } => "find_person",
             Self::Respond { .. } => "respond",

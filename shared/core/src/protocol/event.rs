@@ -116,6 +116,11 @@ pub enum Event {
         /// The sandbox could take it.
         is_there: bool,
     },
+    /// The checkout is at this commit of the branch; `None`: it holds other work, and is as it was.
+    CheckoutMoved {
+        /// The commit.
+        base: Option<String>,
+    },
     /// What failed checks say, bounded.
     FailuresRead(String),
     /// The messages are queued.

@@ -114,6 +114,15 @@ pub struct AgentObserved {
     pub changes: Option<Changes>,
 }
 
+/// Why the checkout stays where it is, although the pull request of its work has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stays {
+    /// It could not be moved now.
+    Failed,
+    /// It holds more than was pushed.
+    HasWork,
+}
+
 /// Observations of the way to a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ForgeObserved {
@@ -135,6 +144,8 @@ pub struct ForgeObserved {
     pub stale: bool,
     /// The proposal is posted.
     pub is_shown: bool,
+    /// The checkout could not be moved, or holds work of its own.
+    pub stays: Option<Stays>,
     /// What the thread is told at the end.
     pub ending: Option<String>,
     /// A person's act is done, and nothing has to be said about it.

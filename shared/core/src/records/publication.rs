@@ -41,6 +41,9 @@ pub struct Publication {
     /// The watch of that, until it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
+    /// It is merged or closed: the thread's next turn starts from the newest commit of the branch that it went into.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ended: bool,
 }
 
 /// What a person does with an open pull request, in their own name at the forge.
@@ -293,6 +296,7 @@ impl Publication {
             pressed: None,
             pull_request: None,
             watch: None,
+            has_ended: false,
         }
     }
 }

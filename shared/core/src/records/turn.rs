@@ -52,6 +52,9 @@ pub struct Turn {
     /// The last trouble, for the report if it keeps going wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// The checkout was moved for it to the newest commit of a branch: what the agent is told of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
     /// Prompts that waited behind this turn and were sent into its run, in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Steered>,

@@ -248,6 +248,7 @@ fn turn(stage: Stage) -> Turn {
         in_hand: true,
         waits: true,
         cancelled_by: Some(anna()),
+        moved: Some("(moved)".to_owned()),
         trouble: Some("no answer in time".to_owned()),
         steered: vec![Steered {
             turn: "t-2".into(),
@@ -358,6 +359,7 @@ fn publication() -> Publication {
         pressed: Some(Pressed { id: "p-1".into(), by: anna(), proposal, is_pushed: true }),
         pull_request: Some(PullRequestRef { number: 7, page }),
         watch: Some(watch()),
+        has_ended: true,
     }
 }
 

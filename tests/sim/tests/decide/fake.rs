@@ -159,6 +159,11 @@ pub(super) struct State {
     pub(super) polls: u32,
     /// Branches that were put beside the checkout.
     pub(super) brought: Vec<String>,
+    /// Last pushes of work, after each of which the checkout was to move on.
+    pub(super) checkouts_moved: Vec<Option<String>>,
+    /// Where they are then.
+    pub(super) moves_to: Option<String>,
+    pub(super) move_fails: Option<Failure>,
     /// Messages that were queued, each id once.
     pub(super) queued: Vec<Message>,
     /// End of what people do with a pull request; otherwise nobody has an account.
@@ -556,6 +561,11 @@ impl Services for Here<'_> {
         }
         self.s.brought.push(branch.to_owned());
         true
+    }
+
+    fn move_checkout(&mut self, pushed: Option<&str>) -> Result<Option<String>, Failure> {
+        self.s.checkouts_moved.push(pushed.map(str::to_owned));
+        self.s.move_fails.clone().map_or_else(|| Ok(self.s.moves_to.clone()), Err)
     }
 
     fn failures(&mut self, checks: &[Check]) -> String {

@@ -252,6 +252,61 @@ fn merged_pull_request_is_told_once() {
     }
 }
 
+/// A pull request that was merged while the thread was quiet.
+fn merged() -> Fake {
+    let world = published();
+    world.with(|s| s.pulls[0].1.state = PullRequestState::Merged);
+    hint(&world);
+    world
+}
+
+fn told_last(world: &Fake) -> String {
+    world.with(|s| s.told.last().cloned()).unwrap()
+}
+
+#[test]
+fn next_task_starts_from_the_new_base() {
+    let world = merged();
+    let newest = "d".repeat(40);
+    world.with(|s| s.moves_to = Some(newest.clone()));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(world.with(|s| s.checkouts_moved.clone()), [Some(FIRST.to_owned())]);
+    assert_eq!(
+        told_last(&world),
+        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may be other than before.)\n\ndo it"
+    );
+    let now = record(&world);
+    assert_eq!((now.publication, now.sandbox.carried.unwrap().base), (None, Some(newest)));
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!((world.with(|s| s.checkouts_moved.len()), &*told_last(&world)), (1, "do it"));
+}
+
+#[test]
+fn unpushed_work_keeps_the_old_base() {
+    let world = merged();
+    let base = record(&world).sandbox.carried.unwrap().base;
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(&*told_last(&world), "do it");
+    let stays = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request.";
+    let told = |world: &Fake| notices(world).iter().filter(|word| word.starts_with(stays)).count();
+    assert_eq!((record(&world).sandbox.carried.unwrap().base, told(&world)), (base, 1));
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!((world.with(|s| s.checkouts_moved.len()), told(&world)), (1, 1));
+}
+
+#[test]
+fn base_that_cannot_come_is_asked_again() {
+    let world = merged();
+    let away = Failure::Outage { after_ms: 0, seen: "the forge is away".to_owned() };
+    world.with(|s| s.move_fails = Some(away));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!((outcomes(&world).last(), &*told_last(&world)), (Some(&Outcome::Answered), "do it"));
+    world.with(|s| (s.move_fails, s.moves_to) = (None, Some("d".repeat(40))));
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert!(told_last(&world).starts_with("(The pull request of the earlier work has ended."));
+    assert_eq!(world.with(|s| s.checkouts_moved.len()), 2);
+}
+
 #[test]
 fn end_found_by_a_new_proposal_is_shown() {
     let world = published();

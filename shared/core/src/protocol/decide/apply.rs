@@ -65,6 +65,10 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.watch.brought.insert(branch, is_there);
         }
+        Event::CheckoutMoved { base } => {
+            outage::provider_answered(session);
+            forge::moved(session, base);
+        }
         Event::FailuresRead(said) => session.observed.watch.failures = Some(said),
         Event::Queued => {
             if let Effect::Queue { messages } = of {

@@ -1,8 +1,8 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, down, lease, outage, outside, record, results, stray, untold,
-    wait, watch, words,
+    Context, Next, absence, aside, down, forge, lease, outage, outside, record, results, stray,
+    untold, wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
@@ -42,6 +42,9 @@ pub(super) fn failed(
         return None;
     }
     if results::could_not_be_read(session, of) {
+        return None;
+    }
+    if forge::could_not_be_moved(session, of, &failure) {
         return None;
     }
     let ends_run = matches!(of, Effect::Agent(AgentEffect::EndRun(_)));

@@ -5,11 +5,13 @@
 //! from inside, like any public one. A submodule comes by the same right, asked for it by itself.
 
 use super::{Context, Next, provision, words};
+use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
 use crate::records::carried::{Carried, FoundRepository, LeftOut, Submodule};
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
+use crate::records::observations::Stays;
 use crate::records::session::Session;
 use crate::tenant::repositories::{apart, numbered};
 use crate::tenant::selection::SUBMODULES;
@@ -119,6 +121,45 @@ pub(super) fn carried(
     bringing.large.extend(left_out.large.into_iter().map(inside));
     let history = left_out.history.map(|commits| format!("{path}: all but {commits} commits"));
     bringing.submodules.extend(history);
+}
+
+/// The step that moves the checkout to the newest commit of its branch, once the pull request of its work has ended.
+pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let publication = session.publication.as_ref().filter(|publication| publication.has_ended)?;
+    let carried = session.sandbox.carried.clone().filter(|carried| carried.base.is_some())?;
+    // Others in a shared sandbox work from the commit on its record.
+    let is_here = !session.sandbox.is_shared() && session.observed.forge.stays.is_none();
+    let is_open =
+        context.settings.repositories.are_open(&carried.repository.name, channel(context));
+    let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(&carried.repository));
+    (is_here && is_open && is_bound).then(|| {
+        let pushed = publication.pushed.clone();
+        Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed }))
+    })
+}
+
+/// The checkout was moved, or holds other work.
+pub(super) fn moved(session: &mut Session, base: Option<String>) {
+    // What comes next begins a new branch.
+    session.publication = None;
+    let Some(base) = base else {
+        session.observed.forge.stays = Some(Stays::HasWork);
+        return;
+    };
+    if let (Some(turn), Some(carried)) = (&mut session.turn, &mut session.sandbox.carried) {
+        turn.moved = Some(words::moved_for_agent(&carried.repository.branch, &base));
+        carried.base = Some(base);
+    }
+}
+
+/// The turn goes on from where the checkout is; the next one tries again. False: the failure is about something else.
+pub(super) fn could_not_be_moved(session: &mut Session, of: &Effect, failure: &Failure) -> bool {
+    let is_moving = matches!(of, Effect::Forge(ForgeEffect::MoveCheckout { .. }));
+    let is_down = matches!(failure, Failure::SandboxDown { .. } | Failure::SandboxGone);
+    if is_moving && !is_down {
+        session.observed.forge.stays = Some(Stays::Failed);
+    }
+    is_moving && !is_down
 }
 
 fn given(of: &Effect) -> Option<GivenPull> {

@@ -1,12 +1,14 @@
 //! The next step of a prompt: from its first delivery to the end that the thread can see.
 
-use super::{Context, Next, aside, choose, finish, provision, record, share, steer, stray, words};
+use super::{
+    Context, Next, aside, choose, finish, forge, provision, record, share, steer, stray, words,
+};
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::given_pull::GivenPull;
 use crate::records::message::Prompt;
-use crate::records::observations::Aside;
+use crate::records::observations::{Aside, Stays};
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::{Prompted, Stage};
@@ -99,6 +101,7 @@ pub(super) fn new_turn(
         waits: false,
         cancelled_by: None,
         trouble: None,
+        moved: None,
         steered: Vec::new(),
     }
 }
@@ -184,9 +187,9 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
         Stage::Ending { .. } => finish::step(session, context),
-        Stage::Received { .. } => {
-            stray::end(session).or_else(|| hand_over(session, prompt, context))
-        }
+        Stage::Received { .. } => stray::end(session)
+            .or_else(|| forge::move_on(session, context))
+            .or_else(|| hand_over(session, prompt, context)),
         Stage::Prompting(prompted) => hand_over_again(session, &prompted.ids, prompt, context)
             .or_else(|| finish::step(session, context)),
         Stage::Running(prompted) => watch(session, &prompted, context),
@@ -209,6 +212,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.conversation.session.is_some()
         && session.workspace().is_some()
         && session.stray.is_none()
+        && !session.publication.as_ref().is_some_and(|publication| publication.has_ended)
         && choose::list_options(session).is_none()
         && choose::unavailable(session).is_none()
         && prompt.attachments.is_empty()
@@ -386,7 +390,9 @@ fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
     let of_clone = left_out(session, with_digest).filter(|_| !is_told);
     let of_pull = given(session, with_digest).and_then(words::given_is_over).filter(|_| !is_told);
-    let said = [of_pull, of_clone.map(words::not_there), of_files];
+    let has_work = session.observed.forge.stays == Some(Stays::HasWork);
+    let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
+    let said = [stays, of_pull, of_clone.map(words::not_there), of_files];
     let said: Vec<String> = said.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
@@ -419,6 +425,7 @@ fn send(
     let parts = [
         given.as_deref(),
         left_out.as_deref(),
+        turn.moved.as_deref(),
         session.observed.agent.digest.as_deref(),
         Some(&quoted),
         Some(&prompt.text),

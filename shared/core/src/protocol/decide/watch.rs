@@ -332,6 +332,9 @@ pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Co
     };
     let polled = &mut session.observed.watch;
     (polled.is_polled, polled.ended, polled.card) = (true, Some(state), Some(card));
+    if let Some(publication) = &mut session.publication {
+        publication.has_ended = true;
+    }
     record::arm_thread(session, context);
 }
 

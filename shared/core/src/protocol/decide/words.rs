@@ -703,6 +703,20 @@ pub fn given_for_agent(pull: &GivenPull) -> String {
     )
 }
 
+/// What the agent has to know of a checkout that was moved before its turn.
+#[must_use]
+pub fn moved_for_agent(branch: &str, base: &str) -> String {
+    // The name of a branch is anybody's words.
+    let branch = if is_ref(branch) { format!(" of `{branch}`") } else { String::new() };
+    let base = base.get(..12).unwrap_or(base);
+    format!(
+        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit{branch}, {base}: files may be other than before.)"
+    )
+}
+
+/// The checkout stays where it is, although the pull request of its work has ended.
+pub const STAYS_ON_OLD_BASE: &str = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request. So nothing was moved: the agent goes on from there. To start from the newest commit instead, ask the agent to keep or drop that work and to fetch and check out the branch.";
+
 /// The review that the agent wrote cannot be posted.
 #[must_use]
 pub fn review_unusable(why: &str) -> String {
