@@ -256,6 +256,7 @@ pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
         Outcome::Joined { .. } => &["Sent into the running task"],
         Outcome::Failed { .. } => &["This did not work", "Failed"],
         Outcome::Cancelled { .. } => &["Stopped"],
+        Outcome::OverBudget { .. } => &["Stopped by budget"],
         Outcome::Lost => &["The sandbox was lost", "Lost"],
     };
     words.iter().any(|word| card.text.contains(word))

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bobbin_core::base::ids::{AgentSessionId, AskId};
 use bobbin_core::records::ask::About;
 use bobbin_core::records::run::RunAnswer;
+use bobbin_core::tenant::budgets::MicroUsd;
 use tokio::time::Instant;
 
 use crate::fold::Fold;
@@ -70,6 +71,8 @@ pub struct Observation<'a> {
     pub state: Option<RunState>,
     /// The asks that wait for a person.
     pub asks: Vec<(AskId, About)>,
+    /// What the run has spent so far, with its subagents, in millionths of a US dollar.
+    pub spent: MicroUsd,
     /// State folded from the agent's events.
     pub told: &'a Fold,
     /// Whether the events are complete: false while a new connection has not caught up.

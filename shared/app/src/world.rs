@@ -209,6 +209,7 @@ impl World for Live {
                 Saved::Written(stand.unwrap_or_else(|| flags.clone().without(&stale)))
             }
             Written::Conflict => Saved::Conflict,
+            Written::OverBudget { scope, used } => Saved::OverBudget { scope, used },
         })
     }
 

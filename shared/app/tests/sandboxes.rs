@@ -240,6 +240,7 @@ impl Scene {
                 kind: PostKind::Card,
                 state: CardState::Working,
                 model: self.model_name.clone(),
+                budget: None,
             },
             since_ms: now_ms(),
             asks: Vec::new(),

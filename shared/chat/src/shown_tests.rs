@@ -60,6 +60,7 @@ fn posts(text: &str) -> Vec<Post> {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
     };
     let pull_review = Post::PullReview(pull_review::tests::a_card(text));
     let pull_request = Post::PullRequest(pull_request::tests::a_card(text));

@@ -9,10 +9,11 @@
 //! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
 //! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], the threads of direct
 //! messages in [`direct`], sandbox names in [`sandboxes`], links for entering keys in [`setup`], people's own accounts
-//! at the forge in [`linked`], the threads of watched pull requests in [`watched`], tool calls in progress in
+//! at the forge in [`linked`], the threads of watched pull requests in [`watched`], what was spent in [`budgets`], tool calls in progress in
 //! [`calls`], provider accounts in [`accounts`].
 
 mod accounts;
+mod budgets;
 mod calls;
 mod concerned;
 mod direct;
@@ -29,6 +30,7 @@ mod watched;
 mod whole;
 
 pub use accounts::KeptAccount;
+pub use budgets::StoredSum;
 pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use linked::KeptLinked;
@@ -45,16 +47,22 @@ use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape, Unreadable};
+use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd};
 
+use self::budgets::budget_write;
 use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_write};
 use self::layout::{
     DIFF, ENTRY, ITEMS_A_RECORD, PARKED, PATCH, SESSION, key, ledger_item, record_keys,
 };
 use self::sandboxes::name_write;
 use self::watched::watch_writes;
-use crate::aws::table::{CALL_MS_MAX, ItemWrite, Table, TableItem, number, text};
+use crate::aws::table::{
+    CALL_MS_MAX, CONTENTIONS_MAX, ItemWrite, Table, TableItem, Transacted, number, text,
+};
 use crate::aws::{Aws, CallError, FailureCause};
 
+/// Attempts of a write that changes stored sums, which many turns share: about four seconds at the most.
+const BUDGET_CONTENTIONS_MAX: u32 = 16;
 /// Most items that one call reads: the table's limit is 100.
 const ITEMS_MAX: usize = 100;
 /// Most records that one call reads.
@@ -123,6 +131,13 @@ pub enum Written {
     Yes(Option<ControlFlags>),
     /// Another worker wrote first.
     Conflict,
+    /// A stored sum leaves less than was to be set aside.
+    OverBudget {
+        /// Whose.
+        scope: BudgetScope,
+        /// The sum.
+        used: MicroUsd,
+    },
 }
 
 /// The table of sessions.
@@ -331,8 +346,10 @@ impl Store {
         let update = expected.thread.map(|version| thread_write(session, version, stale));
         let names = &session.observed.writes.names;
         let watches = &session.observed.writes.watches;
+        let budgets = &session.observed.writes.budgets;
         let is_alone = entries.is_empty()
             && names.is_empty()
+            && budgets.is_empty()
             && watches.is_empty()
             && expected.sandbox.is_none();
         let mut writes = match update {
@@ -357,9 +374,25 @@ impl Store {
             writes.push(ItemWrite::put(item));
             writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(ItemWrite::put));
         }
-        match self.table.transact(writes).await {
-            Ok(true) => Ok(Written::Yes(None)),
-            Ok(false) => Ok(Written::Conflict),
+        let before = writes.len();
+        let tenant = session.thread.tenant();
+        writes.extend(budgets.iter().map(|one| budget_write(&tenant, one)));
+        // Many turns may meet over the sum of a tenant.
+        let attempts = if budgets.is_empty() { CONTENTIONS_MAX } else { BUDGET_CONTENTIONS_MAX };
+        match self.table.transact_showing(writes, attempts).await {
+            Ok(Transacted::Done) => Ok(Written::Yes(None)),
+            // A record that others have written counts first: its delivery has nothing to decide any more.
+            Ok(Transacted::Lost(lost)) if lost.iter().any(|(nth, _)| *nth < before) => {
+                Ok(Written::Conflict)
+            }
+            Ok(Transacted::Lost(lost)) => {
+                let first = lost.into_iter().next();
+                let over = first.and_then(|(nth, item)| Some((budgets.get(nth - before)?, item?)));
+                Ok(over.map_or(Written::Conflict, |(budget, item)| Written::OverBudget {
+                    scope: budget.scope.clone(),
+                    used: budgets::used(&item),
+                }))
+            }
             Err(error) => of_contention(error),
         }
     }

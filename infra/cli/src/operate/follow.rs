@@ -309,6 +309,10 @@ impl<'a> FollowedTurn<'a> {
                 let told = format!("The turn failed after {took}: {reason}");
                 ("failed", Some(reason), ExitStatus::TurnFailed, told)
             }
+            Outcome::OverBudget { reason, .. } => {
+                let told = format!("A budget stopped the turn after {took}: {reason}");
+                ("over_budget", Some(reason), ExitStatus::TurnFailed, told)
+            }
             Outcome::Cancelled { by } => {
                 let told = format!("The turn was stopped by {by} after {took}.");
                 ("cancelled", Some(by), ExitStatus::Cancelled, told)

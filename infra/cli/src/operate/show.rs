@@ -256,6 +256,7 @@ const fn outcome(outcome: &Outcome) -> &'static str {
         Outcome::Answered => "answered",
         Outcome::Joined { .. } => "joined",
         Outcome::Failed { .. } => "failed",
+        Outcome::OverBudget { .. } => "over_budget",
         Outcome::Cancelled { .. } => "cancelled",
         Outcome::Lost => "lost",
     }
@@ -265,7 +266,9 @@ const fn outcome(outcome: &Outcome) -> &'static str {
 fn note(outcome: &Outcome, entry: Option<&LedgerEntry>) -> String {
     let mut facts = Vec::new();
     match outcome {
-        Outcome::Failed { reason } if !reason.is_empty() => facts.push(short(reason)),
+        Outcome::Failed { reason } | Outcome::OverBudget { reason, .. } if !reason.is_empty() => {
+            facts.push(short(reason))
+        }
         Outcome::Cancelled { by } if !by.is_empty() => facts.push(format!("by {by}")),
         Outcome::Joined { turn } => facts.push(format!("sent into {turn}")),
         _ => {}

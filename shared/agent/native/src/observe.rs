@@ -44,7 +44,8 @@ pub(crate) async fn observe<'a>(
     *is_whole = run.is_caught_up;
     match looked {
         Ok((asks, state)) => {
-            Ok(Observation { state, asks, told: &run.fold, is_whole: run.is_caught_up })
+            let spent = run.fold.usage().cost_micro_usd;
+            Ok(Observation { state, asks, spent, told: &run.fold, is_whole: run.is_caught_up })
         }
         Err(error) => {
             run.events = None;

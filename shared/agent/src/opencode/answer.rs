@@ -2,6 +2,8 @@
 
 use bobbin_core::records::run::{RunAnswer, RunEnd};
 
+use bobbin_core::tenant::budgets::MicroUsd;
+
 use super::order::{in_order, is_ours, turn_of};
 use super::reading::Reading;
 use super::types::{MessageError, OpenCodeMessage, OpenCodeStatus, Role};
@@ -52,7 +54,25 @@ fn read(messages: &[OpenCodeMessage], prompt: &str, further: &[String], end: Run
     reading.read_messages(messages);
     let fold = reading.fold();
     let (steps, earlier) = fold.steps(true);
-    RunAnswer { end, text: fold.text(), usage: fold.usage(), steps, earlier, plan: fold.plan() }
+    let mut usage = fold.usage();
+    usage.cost_micro_usd += cut_off(messages);
+    RunAnswer { end, text: fold.text(), usage, steps, earlier, plan: fold.plan() }
+}
+
+/// What steps that were cut off have cost, which OpenCode counts as nothing although the vendor bills them: each as much
+/// as the step before it, which had nearly the same context.
+fn cut_off(messages: &[OpenCodeMessage]) -> MicroUsd {
+    let (mut before, mut sum) = (0.0, 0.0);
+    for message in messages.iter().filter(|message| message.info.role == Role::Assistant) {
+        let cost = message.info.cost;
+        if cost > 0.0 {
+            before = cost;
+        } else if message.info.error.is_some() {
+            sum += before;
+        }
+    }
+    // A float beyond the range saturates.
+    (sum * 1_000_000.0_f64).round() as MicroUsd
 }
 
 fn end_of(last: &OpenCodeMessage) -> RunEnd {

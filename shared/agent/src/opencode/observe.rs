@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::About;
+use bobbin_core::tenant::budgets::MicroUsd;
 use tokio::time::timeout;
 
 use super::answer::conclude;
@@ -12,6 +13,9 @@ use super::reading::{Reading, RunSnapshot};
 use super::types::{OpenCodeMessage, OpenCodeStatus};
 use crate::observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
 use crate::runtime::{AgentError, AgentResult};
+
+/// Sessions whose subagents are read in one look.
+const SUBAGENT_READS_MAX: usize = 20;
 
 pub(super) async fn observe<'a>(
     client: &OpenCode,
@@ -26,6 +30,7 @@ pub(super) async fn observe<'a>(
         Ok(state) => Ok(Observation {
             state,
             asks: run.asks(),
+            spent: run.spent(),
             told: run.reading.fold(),
             is_whole: run.caught_up,
         }),
@@ -103,6 +108,7 @@ impl WatchedRun {
         let status = statuses.get(&self.session).cloned();
         self.read = Some((status, messages.clone()));
         self.reading.catch_up(RunSnapshot { statuses, permissions, questions, messages });
+        self.read_subagents().await?;
         self.caught_up = true;
         Ok(())
     }
@@ -165,7 +171,42 @@ impl WatchedRun {
             None => self.client.messages_since(&self.session, &self.message).await?,
         };
         let status = status.as_ref();
-        Ok(conclude(&messages, &self.message, &self.further, status))
+        let mut state = conclude(&messages, &self.message, &self.further, status);
+        if let RunState::Done(answer) = &mut state {
+            self.read_subagents().await?;
+            answer.usage.cost_micro_usd += self.reading.subagents_cost();
+        }
+        Ok(state)
+    }
+
+    /// Reads what the subagents have cost. A run without any costs no call.
+    async fn read_subagents(&mut self) -> Result<(), OpenCodeError> {
+        let mut parents = match self.reading.subagents() {
+            none if none.is_empty() => return Ok(()),
+            _ => vec![self.session.clone()],
+        };
+        for _ in 0..SUBAGENT_READS_MAX {
+            let Some(parent) = parents.pop() else { break };
+            let children = match self.client.children(&parent).await {
+                Ok(children) => children,
+                Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            // Those of earlier turns are not of this run.
+            let of_run = self.reading.subagents();
+            for child in children
+                .iter()
+                .filter(|child| of_run.contains(&child.id) || of_run.contains(&parent))
+            {
+                self.reading.meet(child);
+                parents.push(child.id.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn spent(&self) -> MicroUsd {
+        self.reading.fold().usage().cost_micro_usd + self.reading.subagents_cost()
     }
 
     fn asks(&self) -> Vec<(AskId, About)> {

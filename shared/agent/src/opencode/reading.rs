@@ -10,6 +10,7 @@ use bobbin_agent_events::{
     Converted, Status as Told, StatusState, UniversalEventData, UniversalMessage,
     UniversalMessageParsed, UsageScope, opencode::OpenCodeConverter,
 };
+use bobbin_core::tenant::budgets::MicroUsd;
 use serde_json::{Value, json};
 
 use super::order::{in_order, is_minted};
@@ -44,6 +45,8 @@ pub struct Reading {
     current: Option<String>,
     /// The session and its subagents'.
     family: BTreeSet<String>,
+    /// What each subagent's session has cost, in US dollars, as last read.
+    costs: BTreeMap<String, f64>,
     /// Asking sessions that are known to be unrelated.
     others: BTreeSet<String>,
     /// Text parts that were being written when the messages were read. The list has them without the text so far, so
@@ -69,6 +72,7 @@ impl Reading {
             prompt_of: BTreeMap::new(),
             current: None,
             family: BTreeSet::from([session.to_owned()]),
+            costs: BTreeMap::new(),
             others: BTreeSet::new(),
             torn: BTreeSet::new(),
             strange: Vec::new(),
@@ -175,8 +179,26 @@ impl Reading {
         }
     }
 
-    /// Records the parent of a session.
+    /// The subagents' sessions.
+    #[must_use]
+    pub fn subagents(&self) -> Vec<String> {
+        self.family.iter().filter(|id| **id != self.session).cloned().collect()
+    }
+
+    /// What the subagents have cost, in millionths of a US dollar.
+    #[must_use]
+    pub fn subagents_cost(&self) -> MicroUsd {
+        // A float beyond the range saturates.
+        (self.costs.values().sum::<f64>() * 1_000_000.0).round() as MicroUsd
+    }
+
+    /// Records the parent of a session, and what it has cost.
     pub fn meet(&mut self, session: &OpenCodeSession) {
+        let is_new = session.parent_id.as_ref().is_some_and(|id| self.family.contains(id));
+        if session.id != self.session && (is_new || self.family.contains(&session.id)) {
+            let cost = self.costs.entry(session.id.clone()).or_default();
+            *cost = cost.max(session.cost);
+        }
         match &session.parent_id {
             Some(parent) if self.family.contains(parent) => self.adopt(&session.id),
             _ if self.family.contains(&session.id) => {}

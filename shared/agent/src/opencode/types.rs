@@ -39,6 +39,9 @@ pub struct OpenCodeSession {
     /// The session that started this one as a subagent.
     #[serde(rename = "parentID", default, deserialize_with = "lenient")]
     pub parent_id: Option<String>,
+    /// What its own messages have cost, in US dollars.
+    #[serde(default, deserialize_with = "lenient")]
+    pub cost: f64,
     /// As given at creation.
     #[serde(default)]
     pub metadata: Value,
@@ -215,6 +218,9 @@ pub struct Info {
     /// Why the answer broke off; `None` if it did not.
     #[serde(default, deserialize_with = "lenient")]
     pub error: Option<MessageError>,
+    /// What it has cost, in US dollars; 0 if it broke off.
+    #[serde(default, deserialize_with = "lenient")]
+    pub cost: f64,
 }
 
 /// Working directory of a message.

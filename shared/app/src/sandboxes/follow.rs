@@ -13,10 +13,11 @@ use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
 use bobbin_core::base::limits::OTHERS_MS;
 use bobbin_core::protocol::effect::Follow;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, Spending};
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::parked::{Doubt, Doubtful, Seen};
 use bobbin_core::records::run::{RunAnswer, RunEnd};
+use bobbin_core::tenant::budgets::MicroUsd;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{RunContext, Sandboxes, WorkTarget};
@@ -111,6 +112,7 @@ struct CardContent {
     waiting: usize,
     earlier: usize,
     ends_ms: Option<Ms>,
+    spending: Option<Spending>,
 }
 
 impl CardContent {
@@ -145,6 +147,8 @@ struct Watch<'a, B> {
     /// New location of the card, if it had to be posted again.
     moved: Option<PostRef>,
     doubt: Option<Doubt>,
+    /// What the run has spent.
+    spent: Option<MicroUsd>,
     /// Digest of the card's content, if known: others may have edited it before.
     shown: Option<String>,
     /// When this worker last showed it.
@@ -171,6 +175,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             waiting: 0,
             moved: None,
             doubt: what.seen.doubt,
+            spent: what.seen.spent,
             shown: what.seen.card.clone(),
             shown_at: None,
         }
@@ -199,12 +204,17 @@ impl<'a, B: RunContext> Watch<'a, B> {
         })
     }
 
+    fn is_over_budget(&self) -> bool {
+        !self.what.cancel_known
+            && self.what.card.budget.is_some_and(|budget| self.spent >= Some(budget))
+    }
+
     fn still_running(&self) -> Event {
         Event::StillRunning(self.seen())
     }
 
     fn seen(&self) -> Seen {
-        Seen { card: self.shown.clone(), doubt: self.doubt }
+        Seen { card: self.shown.clone(), spent: self.spent, doubt: self.doubt }
     }
 
     /// Listens on one connection, until there is an event or it breaks.
@@ -249,8 +259,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if let Some(event) = self.bounded(seen) {
             return Some(event);
         }
-        let state = seen.state.take()?;
-        self.ended(state, seen).await
+        self.spent = self.spent.max(Some(seen.spent));
+        let ended = match seen.state.take() {
+            Some(state) => self.ended(state, seen).await,
+            None => None,
+        };
+        ended.or_else(|| self.is_over_budget().then(|| self.still_running()))
     }
 
     /// Checks that do not depend on the stream: the time limit, the control flags, and other work that needs the
@@ -449,6 +463,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 self.target.generation,
                 self.context.now_ms(),
             ),
+            spending: self.what.card.budget.map(|budget| Spending { spent: seen.spent, budget }),
         };
         let digest = picture.digest(at);
         if self.shown.as_ref() == Some(&digest) {
@@ -462,6 +477,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             earlier: picture.earlier,
             waiting: picture.waiting,
             ends_ms: picture.ends_ms,
+            spending: picture.spending,
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.card.model)
         };
         let showing = self.context.show(self.target.thread, &self.what.card.kind, at, card);

@@ -21,7 +21,8 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
+    AttributeValue, Delete, KeysAndAttributes, Put, ReturnValue,
+    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 
 use super::error::CONTENDED;
@@ -42,13 +43,14 @@ const PASSING_REASONS: [&str; 2] = ["ThrottlingError", "ProvisionedThroughputExc
 /// Cancellation reason of a transaction that met another write of the same item.
 const CONTENDED_REASON: &str = "TransactionConflict";
 /// Attempts of a write that keeps meeting other writes of the same item.
-const CONTENTIONS_MAX: u32 = 5;
+pub(crate) const CONTENTIONS_MAX: u32 = 5;
 /// Bounds of the random pause before each further attempt, so that two writers do not meet again.
 const CONTENTION_PAUSE_MS: (u64, u64) = (20, 100);
 
-/// Pauses before a write that met another one is retried.
+/// Pauses before a write that met another one is retried: the longer, the more it has met.
 async fn give_way(attempt: u32) {
     let (least_ms, most_ms) = CONTENTION_PAUSE_MS;
+    let most_ms = most_ms * u64::from(attempt.max(4) - 3);
     // Each of these states is different.
     let by_chance = RandomState::new().hash_one(attempt) % (most_ms - least_ms + 1);
     tokio::time::sleep(Duration::from_millis(least_ms + by_chance)).await;
@@ -95,11 +97,23 @@ pub(crate) struct ItemPage {
     pub(crate) next: Option<TableItem>,
 }
 
+/// Result of a transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Transacted {
+    /// Written.
+    Done,
+    /// Nothing was written: the conditions of these writes, by their places, did not hold. With the item, if the write
+    /// shows it.
+    Lost(Vec<(usize, Option<TableItem>)>),
+}
+
 /// A write of one item, with its expressions and the names and values that they use.
 #[derive(Debug, Clone)]
 pub(crate) struct ItemWrite {
     change: ItemChange,
     condition: Option<String>,
+    /// If the condition does not hold in a transaction, the item is wanted as it is.
+    shows_item: bool,
     names: HashMap<String, String>,
     values: TableItem,
 }
@@ -116,7 +130,7 @@ enum ItemChange {
 
 impl ItemWrite {
     const fn of(change: ItemChange, names: HashMap<String, String>, values: TableItem) -> Self {
-        Self { change, condition: None, names, values }
+        Self { change, condition: None, shows_item: false, names, values }
     }
 
     /// Writes an item; an existing one is replaced.
@@ -138,6 +152,12 @@ impl ItemWrite {
     /// Adds the condition of the write.
     pub(crate) fn condition(mut self, expression: &str) -> Self {
         self.condition = Some(expression.to_owned());
+        self
+    }
+
+    /// If the condition does not hold in a transaction, [`Transacted::Lost`] has the item as it is.
+    pub(crate) const fn showing_item(mut self) -> Self {
+        self.shows_item = true;
         self
     }
 
@@ -165,12 +185,14 @@ impl ItemWrite {
     /// The write as part of a transaction in this table.
     fn transactional(self, table: &str) -> Result<TransactWriteItem, CallError> {
         let (names, values) = (some(self.names), some(self.values));
+        let old = self.shows_item.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
         let of = TransactWriteItem::builder();
         let built = match self.change {
             ItemChange::Put(item) => Put::builder()
                 .table_name(table)
                 .set_item(Some(item))
                 .set_condition_expression(self.condition)
+                .set_return_values_on_condition_check_failure(old)
                 .set_expression_attribute_names(names)
                 .set_expression_attribute_values(values)
                 .build()
@@ -180,6 +202,7 @@ impl ItemWrite {
                 .set_key(Some(key))
                 .update_expression(expression)
                 .set_condition_expression(self.condition)
+                .set_return_values_on_condition_check_failure(old)
                 .set_expression_attribute_names(names)
                 .set_expression_attribute_values(values)
                 .build()
@@ -188,6 +211,7 @@ impl ItemWrite {
                 .table_name(table)
                 .set_key(Some(key))
                 .set_condition_expression(self.condition)
+                .set_return_values_on_condition_check_failure(old)
                 .set_expression_attribute_names(names)
                 .set_expression_attribute_values(values)
                 .build()
@@ -414,9 +438,19 @@ impl Table {
     /// # Errors
     /// As [`Table::write`].
     pub(crate) async fn transact(&self, writes: Vec<ItemWrite>) -> Result<bool, CallError> {
+        let written = self.transact_showing(writes, CONTENTIONS_MAX).await?;
+        Ok(matches!(written, Transacted::Done))
+    }
+
+    /// As [`Self::transact`], with this many attempts, and which conditions did not hold.
+    pub(crate) async fn transact_showing(
+        &self,
+        writes: Vec<ItemWrite>,
+        attempts: u32,
+    ) -> Result<Transacted, CallError> {
         let writes = writes.into_iter().map(|write| write.transactional(&self.name));
         let writes: Vec<_> = writes.collect::<Result<_, _>>()?;
-        for attempt in 1..CONTENTIONS_MAX {
+        for attempt in 1..attempts {
             let written = self.transact_once(writes.clone()).await;
             if !is_contended(&written) {
                 return written;
@@ -426,17 +460,19 @@ impl Table {
         self.transact_once(writes).await
     }
 
-    async fn transact_once(&self, writes: Vec<TransactWriteItem>) -> Result<bool, CallError> {
+    async fn transact_once(&self, writes: Vec<TransactWriteItem>) -> Result<Transacted, CallError> {
         let transaction = self.aws().client.transact_write_items();
         let Err(error) = transaction.set_transact_items(Some(writes)).send().await else {
-            return Ok(true);
+            return Ok(Transacted::Done);
         };
         if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
             error.as_service_error()
         {
             let reasons = || cancelled.cancellation_reasons().iter();
-            if reasons().any(|reason| reason.code() == Some(LOST_REASON)) {
-                return Ok(false);
+            let lost = reasons().enumerate().filter(|(_, of)| of.code() == Some(LOST_REASON));
+            let lost: Vec<_> = lost.map(|(nth, of)| (nth, of.item().cloned())).collect();
+            if !lost.is_empty() {
+                return Ok(Transacted::Lost(lost));
             }
             let refused = |code: &str, message: &str| CallError::Refused {
                 place: self.aws().place.to_string(),

@@ -1,6 +1,7 @@
 //! Every bound of the product, grouped by what it bounds; each name includes the unit.
 
 mod breaker;
+mod budget;
 mod chat;
 mod files;
 mod poll;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::base::flat::{self, Flat, FlatEntry};
 
 pub use breaker::BreakerLimits;
+pub use budget::BudgetLimits;
 pub use chat::{ChatLimits, REPLY_TOKEN_MS};
 pub use files::FileLimits;
 pub use poll::{
@@ -73,6 +75,9 @@ pub struct Limits {
     /// Watching pull requests.
     #[serde(flatten)]
     pub watch: WatchLimits,
+    /// Money.
+    #[serde(flatten)]
+    pub budget: BudgetLimits,
 }
 
 impl Limits {
@@ -89,6 +94,7 @@ impl Limits {
         breaker: BreakerLimits::DEFAULT,
         tenant: TenantLimits::DEFAULT,
         watch: WatchLimits::DEFAULT,
+        budget: BudgetLimits::DEFAULT,
     };
 
     /// Most deliveries that one message can take, for all reasons together.
@@ -175,7 +181,8 @@ impl Flat for Limits {
             || entry.into_group(&mut self.files)?
             || entry.into_group(&mut self.breaker)?
             || entry.into_group(&mut self.tenant)?
-            || entry.into_group(&mut self.watch)?)
+            || entry.into_group(&mut self.watch)?
+            || entry.into_group(&mut self.budget)?)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
 use crate::records::responses::PullRequestResponse;
 use crate::records::session::StrayRun;
+use crate::tenant::budgets::MicroUsd;
 use crate::tenant::selection::Selection;
 
 /// One step in the world, grouped by the port that performs it.
@@ -513,6 +514,8 @@ pub struct KeptCard {
     pub state: CardState,
     /// Model that the turn runs with.
     pub model: String,
+    /// What the turn may spend; following ends once it has.
+    pub budget: Option<MicroUsd>,
 }
 
 impl Follow {

@@ -242,6 +242,7 @@ impl Machine {
                 session.observed.writes.entries.clear();
                 session.observed.writes.names.clear();
                 session.observed.writes.watches.clear();
+                session.observed.writes.budgets.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act { known, next: Box::new(next) }
             }
@@ -255,6 +256,17 @@ impl Machine {
                     return Self::End(conflict(delivery));
                 }
                 Self::Overtaken { known, cause }
+            }
+            (
+                Self::Write { mut known, cause, .. },
+                StepOutcome::Saved(Ok(Saved::OverBudget { scope, used })),
+            ) => {
+                known.session.observed.used.insert(scope, used);
+                known.conflicts += 1;
+                if known.conflicts > CONFLICTS_MAX {
+                    return Self::End(conflict(delivery));
+                }
+                Self::decided(known, *cause, now, delivery)
             }
             (Self::Overtaken { mut known, cause }, StepOutcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);

@@ -10,6 +10,7 @@ use crate::records::flags::ControlFlags;
 use crate::records::ledger::LedgerEntry;
 use crate::records::parked::Parked;
 use crate::records::session::Session;
+use crate::tenant::budgets::{BudgetScope, MicroUsd};
 use crate::tenant::settings::Settings;
 
 /// Result of a write.
@@ -19,6 +20,13 @@ pub enum Saved {
     Written(ControlFlags),
     /// Another delivery wrote first.
     Conflict,
+    /// A stored sum leaves less than was to be set aside: nothing was written.
+    OverBudget {
+        /// Whose.
+        scope: BudgetScope,
+        /// The sum, in millionths of a US dollar.
+        used: MicroUsd,
+    },
 }
 
 /// The stored versions that a write expects; 0 means nothing is stored.

@@ -64,6 +64,8 @@ pub enum SignalKind {
     TurnFailed,
     /// A turn was cancelled. Duration: since it was accepted.
     TurnCancelled,
+    /// A budget ended the turn, or let none begin.
+    TurnOverBudget,
     /// A turn was lost with its sandbox. Duration: since it was accepted.
     TurnLost,
     /// A waiting prompt was sent into a running turn, and has ended with it.
@@ -74,7 +76,7 @@ pub enum SignalKind {
 
 impl SignalKind {
     /// Every kind of signal.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -100,6 +102,7 @@ impl SignalKind {
         Self::TurnAnswered,
         Self::TurnFailed,
         Self::TurnCancelled,
+        Self::TurnOverBudget,
         Self::TurnLost,
         Self::TurnJoined,
         Self::TurnUntold,
@@ -134,6 +137,7 @@ impl SignalKind {
             Self::TurnAnswered => "turn.answered",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
+            Self::TurnOverBudget => "turn.over_budget",
             Self::TurnLost => "turn.lost",
             Self::TurnJoined => "turn.joined",
             Self::TurnUntold => "turn.unposted",
@@ -242,6 +246,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             kind: match ended.outcome {
                 Outcome::Answered => SignalKind::TurnAnswered,
                 Outcome::Failed { .. } => SignalKind::TurnFailed,
+                Outcome::OverBudget { .. } => SignalKind::TurnOverBudget,
                 Outcome::Cancelled { .. } => SignalKind::TurnCancelled,
                 Outcome::Lost => SignalKind::TurnLost,
                 Outcome::Joined { .. } => SignalKind::TurnJoined,

@@ -10,6 +10,7 @@ use crate::records::outcome::Outcome;
 use crate::records::publication::{OutgoingFile, Proposal};
 use crate::records::usage::Usage;
 use crate::records::watch::PullRequestCard;
+use crate::tenant::budgets::{MicroUsd, dollars};
 
 /// The living card of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +39,32 @@ pub struct Card {
     pub ends_ms: Option<Ms>,
     /// The turn's work can be published: the button that offers it.
     pub publish: Option<PublishOffer>,
+    /// What the turn has spent, and what it may.
+    pub spending: Option<Spending>,
+}
+
+/// What a turn has spent, and what it may, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Spending {
+    /// Spent so far.
+    pub spent: MicroUsd,
+    /// Its budget.
+    pub budget: MicroUsd,
+}
+
+impl Spending {
+    /// The fact on a card: `$0.42 of $2.00`.
+    #[must_use]
+    pub fn fact(self) -> String {
+        format!("{} of {}", dollars(self.spent), dollars(self.budget))
+    }
+
+    /// The line on the card of a turn that works, once 80 % are spent.
+    #[must_use]
+    pub fn warning(self) -> Option<String> {
+        let is_near = self.spent.saturating_mul(5) >= self.budget.saturating_mul(4);
+        is_near.then(|| format!("{} is spent. The task ends when all is.", self.fact()))
+    }
 }
 
 /// The button that leads to a pull request.
@@ -121,6 +148,7 @@ impl Card {
             waiting: 0,
             ends_ms: None,
             publish: None,
+            spending: None,
         }
     }
 }

@@ -118,6 +118,7 @@ fn line(entry: &LedgerEntry) -> String {
         Outcome::Answered => format!("answered: {}", entry.answered),
         Outcome::Joined { .. } => "answered together with the one before it".to_owned(),
         Outcome::Failed { .. } => "this failed".to_owned(),
+        Outcome::OverBudget { .. } => "this was stopped by a budget".to_owned(),
         Outcome::Cancelled { .. } => "this was stopped".to_owned(),
         Outcome::Lost => "this was cut off when its sandbox vanished".to_owned(),
     };

@@ -489,6 +489,9 @@ pub struct Prompt {
     /// Do not wait: if a turn is running, send it into that run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
+    /// A person lets it pass the budget that has ended the turn before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub extends: bool,
 }
 
 impl Prompt {

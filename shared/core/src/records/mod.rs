@@ -24,6 +24,7 @@ pub mod responses;
 pub mod run;
 pub mod sandbox;
 pub mod session;
+pub mod spending;
 pub mod stage;
 pub mod turn;
 pub mod untold;

@@ -20,6 +20,7 @@ use crate::records::pull_request::WatchedPullRequest;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::records::watch::PullRequestCard;
+use crate::tenant::budgets::{BudgetScope, BudgetWrite, MicroUsd};
 use crate::tenant::settings::AgentOptions;
 
 /// Observations of this delivery so far.
@@ -35,6 +36,8 @@ pub struct Observations {
     pub forge: ForgeObserved,
     /// The watched pull request.
     pub watch: WatchObserved,
+    /// Stored sums that left less than a turn wanted to set aside.
+    pub used: BTreeMap<BudgetScope, MicroUsd>,
     /// What the next save writes besides the records.
     pub writes: Writes,
     /// State that the previous delivery left.
@@ -238,6 +241,8 @@ pub struct Writes {
     pub names: Vec<NameWrite>,
     /// Pull requests whose watch begins or ends.
     pub watches: Vec<WatchWrite>,
+    /// Stored sums of what was spent and set aside.
+    pub budgets: Vec<BudgetWrite>,
 }
 
 /// A pull request that leads to this thread from now on, or no more: written in the same transaction as the records, on

@@ -1,6 +1,7 @@
 //! Outcome of a turn.
 
 use crate::base::ids::TurnId;
+use crate::tenant::budgets::{MicroUsd, dollars};
 use serde::{Deserialize, Serialize};
 
 /// Outcome of a turn.
@@ -19,6 +20,13 @@ pub enum Outcome {
         /// Why, and what to do.
         reason: String,
     },
+    /// A budget was exhausted, before the turn began or while it ran.
+    OverBudget {
+        /// Whose, and when it is filled again.
+        reason: String,
+        /// What a person can let the thread spend in addition, in millionths of a US dollar; 0: nobody can.
+        more: MicroUsd,
+    },
     /// Somebody stopped the turn.
     Cancelled {
         /// Name of the person who stopped it.
@@ -26,4 +34,18 @@ pub enum Outcome {
     },
     /// The sandbox vanished after the agent had taken the prompt.
     Lost,
+}
+
+impl Outcome {
+    /// Label of the button that lets the turn's prompt run once more, or go on; `None` where there is none.
+    #[must_use]
+    pub fn again_label(&self) -> Option<String> {
+        match self {
+            Self::Lost | Self::Failed { .. } => Some("Run again".to_owned()),
+            Self::OverBudget { more, .. } if *more > 0 => {
+                Some(format!("Continue (+{})", dollars(*more)))
+            }
+            _ => None,
+        }
+    }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::{LOOK_SOON_MS, LOOKS_EAGER, LOOKS_NUDGED, NUDGE_APART_MS};
+use crate::tenant::budgets::MicroUsd;
 
 /// State that the last delivery of a turn's message left for the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Seen {
     /// A digest of what the card shows; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
+    /// What the run has spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<MicroUsd>,
     /// A state that is believed only once it has lasted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,

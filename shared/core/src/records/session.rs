@@ -14,6 +14,7 @@ use crate::records::turn::{EndedTurn, Turn};
 use crate::records::untold::Untold;
 use crate::records::workspace::Workspace;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
+use crate::tenant::budgets::MicroUsd;
 use crate::tenant::selection::Selection;
 
 /// The record of a thread.
@@ -53,6 +54,9 @@ pub struct Session {
     /// The agent's review of a pull request that was shown last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<PullReview>,
+    /// What its ended turns have spent.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub spent: MicroUsd,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -62,6 +66,11 @@ pub struct Session {
     /// Observations of this delivery; never stored.
     #[serde(skip)]
     pub observed: Observations,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_nothing(amount: &MicroUsd) -> bool {
+    *amount == 0
 }
 
 /// A thread's conversation with the agent.
@@ -204,6 +213,7 @@ impl Session {
             untold: Vec::new(),
             publication: None,
             review: None,
+            spent: 0,
             unknown: UnknownFields::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),

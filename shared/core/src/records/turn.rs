@@ -9,6 +9,7 @@ use crate::records::ask::Ask;
 use crate::records::card::card_kind;
 use crate::records::message::Prompt;
 use crate::records::outcome::Outcome;
+use crate::records::spending::Reservation;
 use crate::records::stage::{Prompted, Stage};
 use crate::tenant::selection::Selection;
 
@@ -55,6 +56,9 @@ pub struct Turn {
     /// The checkout was moved for it to the newest commit of a branch: what the agent is told of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<String>,
+    /// What it has set aside of the budgets; `None` if none was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Reservation>,
     /// Prompts that waited behind this turn and were sent into its run, in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Steered>,

@@ -103,6 +103,7 @@ pub fn ended(entry: &LedgerEntry, now_ms: Ms) -> String {
     let how = match &entry.outcome {
         Outcome::Answered => "answered",
         Outcome::Failed { .. } => "failed",
+        Outcome::OverBudget { .. } => "stopped by a budget",
         Outcome::Cancelled { .. } => "stopped",
         Outcome::Lost => "lost with its sandbox",
         Outcome::Joined { .. } => "sent into another task",

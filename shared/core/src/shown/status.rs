@@ -62,6 +62,7 @@ pub fn words(
             Outcome::Answered => "answered".to_owned(),
             Outcome::Joined { .. } => "sent into the task before it".to_owned(),
             Outcome::Failed { reason } => format!("failed: {reason}"),
+            Outcome::OverBudget { reason, .. } => format!("stopped by a budget: {reason}"),
             Outcome::Cancelled { by } => format!("stopped by {by}"),
             Outcome::Lost => "lost with its sandbox".to_owned(),
         };

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod bindings;
+pub mod budgets;
 pub mod commands;
 pub mod glance;
 pub mod keys;

@@ -18,6 +18,7 @@ use crate::base::person::{Membership, Outside, Person};
 use crate::schema::{self, Shape, UnknownFields};
 use crate::tenant::access::Refusal;
 use crate::tenant::bindings::Bindings;
+use crate::tenant::budgets::{BudgetKind, Budgets, MicroUsd};
 use crate::tenant::glance::Glance;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
@@ -66,6 +67,9 @@ pub struct Settings {
     /// Owners of repositories that managers have bound.
     #[serde(skip_serializing_if = "Bindings::is_empty")]
     pub bindings: Bindings,
+    /// What may be spent.
+    #[serde(skip_serializing_if = "Budgets::is_empty")]
+    pub budgets: Budgets,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -127,6 +131,11 @@ pub enum SettingsChange {
         channel: Option<String>,
         /// As it was opened.
         repository: String,
+    },
+    /// Set or clear budgets.
+    Budgets {
+        /// In millionths of a US dollar; `None` clears one.
+        set: BTreeMap<BudgetKind, Option<MicroUsd>>,
     },
     /// Make all direct messages of a person one thread, or each one a thread of its own. Only Slack has such messages.
     Direct {
@@ -302,6 +311,9 @@ impl Settings {
         match change {
             SettingsChange::Show => {}
             SettingsChange::Direct { one_thread } => next.direct_in_one_thread = *one_thread,
+            SettingsChange::Budgets { set } => {
+                set.iter().for_each(|(kind, amount)| next.budgets.set(*kind, *amount));
+            }
             SettingsChange::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;

@@ -34,6 +34,7 @@ use bobbin_core::records::sandbox::{
 use bobbin_core::records::session::{
     CheckedOptions, Conversation, OwnWorkspace, Place, Session, StrayRun,
 };
+use bobbin_core::records::spending::Reservation;
 use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
@@ -41,6 +42,7 @@ use bobbin_core::records::usage::Usage;
 use bobbin_core::records::watch::{Fix, FixedThread, HeardRemarks, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
+use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
@@ -163,6 +165,7 @@ fn prompt() -> Prompt {
         wants: selection(),
         membership: membership(),
         now: true,
+        extends: true,
     }
 }
 
@@ -249,6 +252,12 @@ fn turn(stage: Stage) -> Turn {
         waits: true,
         cancelled_by: Some(anna()),
         moved: Some("(moved)".to_owned()),
+        reserved: Some(Reservation {
+            amount: 2_000_000,
+            by: BudgetKind::Turn,
+            scopes: vec![BudgetScope::Tenant { month: "2026-11".to_owned() }],
+            spent: 420_000,
+        }),
         trouble: Some("no answer in time".to_owned()),
         steered: vec![Steered {
             turn: "t-2".into(),
@@ -270,6 +279,7 @@ fn session(stage: Stage) -> Session {
         failed(),
         cancelled(),
         Outcome::Lost,
+        Outcome::OverBudget { reason: "(spent)".to_owned(), more: 2_000_000 },
     ];
     let ended = outcomes.into_iter().enumerate().map(|(n, outcome)| EndedTurn {
         id: format!("e-{n}").into(),
@@ -300,6 +310,7 @@ fn session(stage: Stage) -> Session {
         untold: untold(),
         publication: Some(publication()),
         review: Some(review()),
+        spent: 1_230_000,
         unknown: UnknownFields::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
@@ -685,6 +696,13 @@ fn settings() -> Settings {
             )]),
         },
         bindings: Bindings::from([(41, binding())]),
+        budgets: Budgets {
+            turn: Some(2_000_000),
+            thread: Some(10_000_000),
+            person_day: Some(10_000_000),
+            channel_month: Some(100_000_000),
+            month: Some(300_000_000),
+        },
         unknown: UnknownFields::default(),
     }
 }
@@ -795,6 +813,7 @@ fn parked() -> Parked {
         until_ms: T + 10_000,
         seen: Seen {
             card: Some("0123456789abcdef".to_owned()),
+            spent: Some(420_000),
             doubt: Some(Doubt { about: Doubtful::Pending, since_ms: T - 5_000 }),
         },
     }

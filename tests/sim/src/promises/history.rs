@@ -12,6 +12,7 @@ use bobbin_core::records::sandbox::Phase;
 pub enum Ending {
     Answered,
     Failed,
+    OverBudget,
     Cancelled,
     Lost,
     Joined,
@@ -22,6 +23,7 @@ impl From<&Outcome> for Ending {
         match outcome {
             Outcome::Answered => Self::Answered,
             Outcome::Failed { .. } => Self::Failed,
+            Outcome::OverBudget { .. } => Self::OverBudget,
             Outcome::Cancelled { .. } => Self::Cancelled,
             Outcome::Lost => Self::Lost,
             Outcome::Joined { .. } => Self::Joined,

@@ -225,7 +225,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
             || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         let may_stand = match ending {
             Ending::Answered => true,
-            Ending::Cancelled => history.partial || cut_short,
+            Ending::Cancelled | Ending::OverBudget => history.partial || cut_short,
             Ending::Failed | Ending::Lost | Ending::Joined => cut_short,
         };
         if parts > 0 && !may_stand {
@@ -304,7 +304,7 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
             _ if steered || count(&Fact::Refused { turn }) >= REFUSALS_MIN => 0,
             // Who stops their own turn knows.
             Ending::Cancelled | Ending::Joined => 0,
-            Ending::Answered | Ending::Failed | Ending::Lost => 1,
+            Ending::Answered | Ending::Failed | Ending::OverBudget | Ending::Lost => 1,
         };
         // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its
         // own.

@@ -15,6 +15,7 @@ use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
+use bobbin_core::tenant::budgets::BudgetScope;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
 
@@ -229,6 +230,10 @@ pub(super) struct State {
     /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
     pub(super) saw: Vec<Seen>,
     pub(super) doubt: Option<Doubt>,
+    /// What the run has spent.
+    pub(super) spent: Option<u64>,
+    /// Stored sums of what was spent and set aside.
+    pub(super) sums: BTreeMap<BudgetScope, u64>,
     /// How often something was written.
     pub(super) writes: u32,
     /// The bounds under which messages are delivered.
@@ -793,7 +798,7 @@ impl Services for Here<'_> {
             }
             s.saw.push(follow.seen.clone());
             let card = Some(format!("picture {}", s.saw.len()));
-            let seen = Seen { card, doubt: s.doubt };
+            let seen = Seen { card, spent: s.spent, doubt: s.doubt };
             return if gives_way { Event::OthersWait(seen) } else { Event::StillRunning(seen) };
         }
         s.finished.insert(follow.message.clone());
@@ -972,6 +977,16 @@ impl World for Fake {
                 || !s.names_are_free(&session.observed.writes.names)
             {
                 return Saved::Conflict;
+            }
+            for one in &session.observed.writes.budgets {
+                let used = s.sums.get(&one.scope).copied().unwrap_or_default();
+                if one.at_most.is_some_and(|at_most| used > at_most) {
+                    return Saved::OverBudget { scope: one.scope.clone(), used };
+                }
+            }
+            for one in &session.observed.writes.budgets {
+                let sum = s.sums.entry(one.scope.clone()).or_default();
+                *sum = sum.checked_add_signed(one.add).expect("no sum falls below zero");
             }
             let entries = entries.iter().cloned();
             s.ledger.extend(entries.map(|entry| (entry.turn.clone(), entry)));

@@ -113,7 +113,7 @@ fn polls_pass_on_what_they_saw() {
     let world = looked_at();
     look(&world, 2);
     look(&world, 3);
-    let card = |n: u32| Seen { card: Some(format!("picture {n}")), doubt: None };
+    let card = |n: u32| Seen { card: Some(format!("picture {n}")), spent: None, doubt: None };
     assert_eq!(world.with(|s| s.saw.clone()), [Seen::default(), card(1), card(2)]);
 }
 

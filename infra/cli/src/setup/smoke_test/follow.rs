@@ -122,6 +122,10 @@ fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
             &format!("The turn failed: {reason}"),
             "bobbin check tries the keys; the worker's log group in CloudWatch has the details.",
         ),
+        Outcome::OverBudget { reason, .. } => report.wrong(
+            &format!("A budget stopped the turn: {reason}"),
+            "Raise the budget, or wait until it is filled again.",
+        ),
         Outcome::Cancelled { by } => report.wrong(&format!("The turn was stopped by {by}"), ""),
         Outcome::Lost => report.wrong(
             "The sandbox vanished while the agent worked",

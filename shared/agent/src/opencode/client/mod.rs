@@ -220,6 +220,14 @@ impl OpenCode {
         self.get(&format!("/session/{id}"), &[], CallKind::Session).await
     }
 
+    /// The sessions that this one started as subagents.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn children(&self, id: &str) -> OpenCodeResult<Vec<OpenCodeSession>> {
+        self.get(&format!("/session/{id}/children"), &[], CallKind::Session).await
+    }
+
     /// The models of the server. The answer contains keys in plain text: only names are kept.
     pub(in crate::opencode) async fn offered_models(
         &self,

@@ -429,6 +429,7 @@ async fn oversized_card_is_resent_smaller() {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
@@ -451,6 +452,7 @@ async fn invalid_body_is_resent_as_text() {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));

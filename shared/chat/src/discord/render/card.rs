@@ -1,6 +1,8 @@
 //! The live card of a turn: current activity, the plan, the newest steps, and the possible actions.
 
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
+use bobbin_core::records::card::{
+    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState,
+};
 use bobbin_core::records::changes;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::{one_line, shorten, span, thousands, units, visible};
@@ -59,9 +61,9 @@ fn buttons(card: &Card) -> Option<Value> {
             if !matches!(outcome, Outcome::Answered | Outcome::Joined { .. }) {
                 buttons.push(button(PRIMARY, "Reply", &CustomId::Reply));
             }
-            if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+            if let Some(label) = outcome.again_label() {
                 let again = CustomId::Again { turn: turn() };
-                buttons.push(button(SECONDARY, "Run again", &again));
+                buttons.push(button(SECONDARY, &label, &again));
             }
             if usage.files > 0 {
                 let diff = CustomId::Diff { turn: turn() };
@@ -118,6 +120,7 @@ fn title(state: &CardState) -> String {
             Outcome::Answered => "Done".to_owned(),
             Outcome::Joined { .. } => "Sent into the running task".to_owned(),
             Outcome::Failed { .. } => "This did not work".to_owned(),
+            Outcome::OverBudget { .. } => "Stopped by budget".to_owned(),
             Outcome::Cancelled { by } => format!("Stopped by {}", inline(by, 64)),
             Outcome::Lost => "The sandbox was lost".to_owned(),
         },
@@ -140,7 +143,10 @@ fn advice(card: &Card) -> Option<String> {
                 "-# The provider deletes this sandbox <t:{}:R>, and its time could not be extended. What is not pushed by then is lost.",
                 ends_ms / 1_000
             )),
-            (None, None) => None,
+            (None, None) => {
+                let warning = card.spending.and_then(Spending::warning);
+                warning.map(|warning| format!("-# {warning}"))
+            }
         };
     };
     match outcome {
@@ -150,6 +156,7 @@ fn advice(card: &Card) -> Option<String> {
             let reason = inline(reason, REASON_UNITS_MAX);
             Some(format!("{reason}\n-# Reply continues in this thread, `/reset` gives it a fresh sandbox."))
         }
+        Outcome::OverBudget { reason, .. } => Some(inline(reason, REASON_UNITS_MAX)),
         Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply continues in the same sandbox.".to_owned()),
         Outcome::Lost => Some("It vanished while the agent was working, together with everything that was only in it. \"Run again\" repeats the task in a fresh one.".to_owned()),
     }
@@ -162,7 +169,7 @@ const fn accent(state: &CardState) -> u32 {
         CardState::Ended { outcome, .. } => match outcome {
             Outcome::Answered | Outcome::Joined { .. } => GREEN,
             Outcome::Failed { .. } | Outcome::Lost => RED,
-            Outcome::Cancelled { .. } => GREY,
+            Outcome::Cancelled { .. } | Outcome::OverBudget { .. } => GREY,
         },
         _ => BLURPLE,
     }
@@ -180,11 +187,14 @@ fn context(card: &Card) -> String {
             if usage.tokens > 0 {
                 facts.push(format!("{} tokens", thousands(usage.tokens)));
             }
-            facts.extend(cost(usage.cost_micro_usd));
+            facts.extend(card.spending.map(Spending::fact).or_else(|| cost(usage.cost_micro_usd)));
         }
         CardState::Queued { .. } => facts.push(format!("asked <t:{}:R>", card.since_ms / 1000)),
         // The reader's device counts the time, without an edit.
-        _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
+        _ => {
+            facts.push(format!("began <t:{}:R>", card.since_ms / 1000));
+            facts.extend(card.spending.map(Spending::fact));
+        }
     }
     if card.waiting > 0 {
         facts.push(format!("{} more waiting", card.waiting));

@@ -48,6 +48,7 @@ fn a_card(state: CardState) -> Card {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
         ends_ms: None,
     }
 }

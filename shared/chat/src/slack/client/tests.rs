@@ -219,6 +219,7 @@ fn card(state: CardState) -> Post {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
         ends_ms: None,
     })
 }

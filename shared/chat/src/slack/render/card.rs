@@ -1,6 +1,8 @@
 //! The live card of a turn.
 
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
+use bobbin_core::records::card::{
+    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState,
+};
 use bobbin_core::records::outcome::Outcome;
 use serde_json::{Value, json};
 
@@ -95,12 +97,13 @@ fn told(card: &Card, link: Option<&str>) -> Option<String> {
         }
         (_, Some(trouble)) => return Some(format!("Trying again: {}", line(trouble, room))),
         (_, None) => {
-            return card.ends_ms.map(|ends_ms| {
+            let ends = card.ends_ms.map(|ends_ms| {
                 format!(
                     "The provider deletes this sandbox at {}, and its time could not be extended. What is not pushed by then is lost.",
                     until(ends_ms)
                 )
             });
+            return ends.or_else(|| card.spending.and_then(Spending::warning));
         }
     };
     match outcome {
@@ -111,6 +114,7 @@ fn told(card: &Card, link: Option<&str>) -> Option<String> {
         Outcome::Failed { reason } => {
             Some(format!("{}\nNothing else is lost: send another message in this thread to continue.", mrkdwn(reason.trim(), room)))
         }
+        Outcome::OverBudget { reason, .. } => Some(mrkdwn(reason.trim(), room)),
         Outcome::Cancelled { by } => Some(format!("By {}. The work done until then is kept.", person(by))),
         Outcome::Lost => Some(
             "The sandbox disappeared while the agent was working, with everything that was not pushed. \"Run again\" \
@@ -218,10 +222,14 @@ fn afterwards(card: &Card) -> Option<Value> {
         return None;
     };
     let mut buttons = Vec::new();
-    if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+    if let Some(words) = outcome.again_label() {
+        let told = match outcome {
+            Outcome::OverBudget { .. } => "Let this task spend more",
+            _ => "Run this task again",
+        };
         buttons.push(json!({
             "type": "button", "action_id": AGAIN_ACTION, "value": card.turn,
-            "text": label("Run again", BUTTON_UNITS_MAX), "accessibility_label": "Run this task again",
+            "text": label(&words, BUTTON_UNITS_MAX), "accessibility_label": told,
         }));
     }
     if usage.files > 0 {

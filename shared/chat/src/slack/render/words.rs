@@ -1,6 +1,6 @@
 //! Durations, counts and states in words.
 
-use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::card::{Card, CardState, Spending};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::text::thousands;
@@ -41,6 +41,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
         CardState::Ended { outcome, .. } => match outcome {
             Outcome::Answered => "Done",
             Outcome::Failed { .. } => "Failed",
+            Outcome::OverBudget { .. } => "Stopped by budget",
             Outcome::Cancelled { .. } => "Stopped",
             Outcome::Joined { .. } => "Sent into the running task",
             Outcome::Lost => "Lost",
@@ -61,11 +62,16 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
             }
-            if *cost_micro_usd > 0 {
-                facts.push(dollars(*cost_micro_usd));
+            match card.spending {
+                Some(spending) => facts.push(spending.fact()),
+                None if *cost_micro_usd > 0 => facts.push(dollars(*cost_micro_usd)),
+                None => {}
             }
         }
-        _ => facts.push(took),
+        _ => {
+            facts.push(took);
+            facts.extend(card.spending.map(Spending::fact));
+        }
     }
     if card.waiting > 0 {
         facts.push(format!("{} more waiting", card.waiting));

@@ -39,6 +39,7 @@ fn card(state: CardState) -> Card {
         trouble: None,
         waiting: 0,
         publish: None,
+        spending: None,
         ends_ms: None,
     }
 }
@@ -484,6 +485,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 trouble,
                 waiting: 2,
                 publish: Some(PublishOffer::Open),
+                spending: None,
                 ends_ms: None,
             })
         });

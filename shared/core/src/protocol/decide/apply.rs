@@ -1,7 +1,7 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, acts, aside, choose, failed, forge, operate, outage, outside,
+    Context, Next, absence, acts, aside, budget, choose, failed, forge, operate, outage, outside,
     provision, publish, record, results, review, steer, untold, watch, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
@@ -325,7 +325,7 @@ fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
     record::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (turn.aborting(), &turn.cancelled_by, &answer.end) {
-        (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
+        (Some(reason), _, _) => budget::of_abort(turn, reason, context),
         (
             None,
             Some(by),
@@ -352,14 +352,20 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     let limits = context.delivery.limits;
     let aborted = session.observed.agent.abort_sent;
     session.observed.agent.seen = seen;
+    if !aborted {
+        budget::watch(session);
+    }
     let turn = session.turn.as_mut()?;
     if aborted {
         // Told to end, and still busy after its bound: the thread does not wait for it.
         let outcome = match (turn.aborting(), &turn.cancelled_by) {
-            (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
+            (Some(reason), _) => budget::of_abort(turn, reason, context),
             (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
         };
         record::end_with(session, outcome);
+        return None;
+    }
+    if turn.aborting().is_some() {
         return None;
     }
     let prompted = turn.stage.prompted();

@@ -210,6 +210,7 @@ pub(super) const fn call_word(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Answered | Outcome::Joined { .. } => None,
         Outcome::Failed { .. } => Some(words::CALL_FAILED),
+        Outcome::OverBudget { .. } => Some(words::CALL_OVER_BUDGET),
         Outcome::Cancelled { .. } => Some(words::CALL_CANCELLED),
         Outcome::Lost => Some(words::CALL_LOST),
     }

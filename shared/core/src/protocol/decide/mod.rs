@@ -11,6 +11,7 @@ mod acts;
 mod answer;
 mod apply;
 mod aside;
+mod budget;
 mod choose;
 mod dead_letter;
 mod down;

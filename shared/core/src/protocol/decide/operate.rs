@@ -339,7 +339,7 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     for ended in &mut session.ended {
         match &mut ended.outcome {
             Outcome::Cancelled { by } => by.clear(),
-            Outcome::Failed { reason } => reason.clear(),
+            Outcome::Failed { reason } | Outcome::OverBudget { reason, .. } => reason.clear(),
             Outcome::Answered | Outcome::Joined { .. } | Outcome::Lost => {}
         }
     }

@@ -1,7 +1,8 @@
 //! The next step of a prompt: from its first delivery to the end that the thread can see.
 
 use super::{
-    Context, Next, aside, choose, finish, forge, provision, record, share, steer, stray, words,
+    Context, Next, aside, budget, choose, finish, forge, provision, record, share, steer, stray,
+    words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
@@ -70,7 +71,16 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     if prompt.wants.in_common {
         session.place.in_common = true;
     }
-    record::begin(session, turn, context);
+    let is_refused = waited.is_some_and(|queued| queued.refused) || refusal.is_some();
+    let reserved = if is_refused { Ok(None) } else { budget::reserve(session, prompt, context) };
+    let (reserved, over) = match reserved {
+        Ok(reserved) => (reserved, None),
+        Err(outcome) => (None, Some(outcome)),
+    };
+    record::begin(session, Turn { reserved, ..turn }, context);
+    if let Some(outcome) = over {
+        record::end_with(session, outcome);
+    }
     if waited.is_some_and(|queued| queued.refused) {
         record::fail(session, words::QUEUE_FULL);
     } else if let Some(words) = refusal.or_else(|| share::missing(session, prompt)) {
@@ -102,6 +112,7 @@ pub(super) fn new_turn(
         cancelled_by: None,
         trouble: None,
         moved: None,
+        reserved: None,
         steered: Vec::new(),
     }
 }
@@ -281,6 +292,7 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect>
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
         trouble: turn.trouble.clone(),
+        spending: budget::shown(session),
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
@@ -510,6 +522,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             kind: turn.card_kind(),
             state: card_state,
             model: turn.model(context.delivery.model).to_owned(),
+            budget: turn.reserved.as_ref().map(|reserved| reserved.amount),
         },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),

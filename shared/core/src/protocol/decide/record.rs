@@ -1,10 +1,11 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, watch};
+use super::{Context, Next, budget, watch, words};
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
 use crate::records::ledger::{self, LedgerEntry};
+use crate::records::message::Prompt;
 use crate::records::observations::{ChatObserved, Observations, SandboxObserved};
 use crate::records::outcome::Outcome;
 use crate::records::run::RunAnswer;
@@ -320,6 +321,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             Stage::Ending { outcome, usage, .. } => (outcome.clone(), *usage),
             _ => (Outcome::Lost, Usage::default()),
         };
+        budget::settle(session, &turn, usage, context);
         let ended =
             EndedTurn { id: turn.id.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
         for steered in &turn.steered {
@@ -389,7 +391,7 @@ fn entry(
 ) -> LedgerEntry {
     let prompt = context.delivery.message.prompt_of(&turn.id);
     let posted = turn.stage.told().map(|told| told.posted.clone()).unwrap_or_default();
-    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    let again = again(&turn, &outcome, prompt);
     LedgerEntry {
         turn: turn.id,
         by: turn.by,
@@ -403,8 +405,25 @@ fn entry(
         card: turn.card.at,
         rolls: turn.card.rolls,
         posted,
-        again: prompt.filter(|_| again).and_then(ledger::kept),
+        again: again.as_ref().and_then(ledger::kept),
         patch,
+    }
+}
+
+/// What a person may let run after the turn: its prompt again, or what was left of it.
+fn again(turn: &Turn, outcome: &Outcome, prompt: Option<&Prompt>) -> Option<Prompt> {
+    let prompt = prompt?.clone();
+    match outcome {
+        Outcome::Lost | Outcome::Failed { .. } => Some(prompt),
+        Outcome::OverBudget { more: 0, .. } => None,
+        Outcome::OverBudget { .. } if turn.stage.prompted().is_some() => Some(Prompt {
+            text: words::GO_ON.to_owned(),
+            quotes: Vec::new(),
+            extends: true,
+            ..prompt
+        }),
+        Outcome::OverBudget { .. } => Some(Prompt { extends: true, ..prompt }),
+        Outcome::Answered | Outcome::Joined { .. } | Outcome::Cancelled { .. } => None,
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn step(
     // Only an agent that has worked on the prompt, and is still there, has results.
     let prompted = turn.stage.prompted().filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
-        || matches!(outcome, Outcome::Cancelled { .. })
+        || matches!(outcome, Outcome::Cancelled { .. } | Outcome::OverBudget { .. })
         || session.observed.agent.answer.is_some();
     if !there {
         return None;

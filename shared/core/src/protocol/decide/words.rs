@@ -1,6 +1,6 @@
 //! Texts for people when something went wrong: what happened, and what to do next.
 
-use crate::base::ids::{SandboxName, ThreadKey};
+use crate::base::ids::{Ms, SandboxName, ThreadKey};
 use crate::protocol::event::NotCloned;
 use crate::records::ask::About;
 use crate::records::carried::LeftOut;
@@ -10,6 +10,7 @@ use crate::records::message::Quote;
 use crate::records::publication::{
     ActEnd, OutgoingFile, PullRequestAct, PullRequestRef, PullRequestSeen, PullRequestState,
 };
+use crate::tenant::budgets::{self, BudgetKind, MicroUsd};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::{apart, is_ref};
 use crate::text::{one_line, shorten, units};
@@ -38,6 +39,9 @@ pub const LOST_ITS_PLACE: &str =
     "This task stopped, and nobody can say how it ended. Send it again to run it once more.";
 /// Mentions the requesters: the turn has failed.
 pub const CALL_FAILED: &str = "This did not work. The card above says why, and what to do.";
+/// Mentions the requesters: a budget is spent.
+pub const CALL_OVER_BUDGET: &str =
+    "A budget has stopped this. The card above says whose, and what to do.";
 /// Mentions the requesters: somebody else stopped the turn.
 pub const CALL_CANCELLED: &str = "This was stopped. The card above says by whom.";
 /// Mentions the requesters: the sandbox is gone, and the turn with it.
@@ -716,6 +720,59 @@ pub fn moved_for_agent(branch: &str, base: &str) -> String {
 
 /// The checkout stays where it is, although the pull request of its work has ended.
 pub const STAYS_ON_OLD_BASE: &str = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request. So nothing was moved: the agent goes on from there. To start from the newest commit instead, ask the agent to keep or drop that work and to fetch and check out the branch.";
+
+/// What the agent is told when a person lets it go on after its budget was spent.
+pub const GO_ON: &str =
+    "You were stopped because the budget of the task was spent. Continue where you stopped.";
+
+/// A budget is exhausted before the turn begins.
+#[must_use]
+pub fn budget_exhausted(kind: BudgetKind, limit: MicroUsd, now_ms: Ms) -> String {
+    let limit = budgets::dollars(limit);
+    let (whose, resets) = match kind {
+        BudgetKind::Turn => ("of this task", None),
+        BudgetKind::Thread => ("of this thread", None),
+        BudgetKind::PersonDay => ("that you have for a day", Some(budgets::next_day(now_ms))),
+        BudgetKind::ChannelMonth => {
+            ("of this channel for a month", Some(budgets::next_month(now_ms)))
+        }
+        BudgetKind::Month => ("of this place for a month", Some(budgets::next_month(now_ms))),
+        BudgetKind::Stack => {
+            ("of everybody who uses this Bobbin, for a month", Some(budgets::next_month(now_ms)))
+        }
+    };
+    let resets = resets.map(|day| format!(" It is filled again on {day}, 00:00 UTC."));
+    let who = match kind {
+        BudgetKind::Turn | BudgetKind::Thread => "Whoever may give tasks here can let it go on.",
+        BudgetKind::Stack => "Only the operator can raise it.",
+        _ => "A manager can let it go on, or raise it.",
+    };
+    format!(
+        "The budget {whose}, {limit}, is spent: nothing was begun.{} {who}",
+        resets.unwrap_or_default()
+    )
+}
+
+/// A turn has spent its budget.
+#[must_use]
+pub fn budget_spent(by: BudgetKind, amount: MicroUsd) -> String {
+    let amount = budgets::dollars(amount);
+    let of = match by {
+        BudgetKind::Turn => {
+            return format!(
+                "It has spent its budget of {amount}. The sandbox and the conversation are kept."
+            );
+        }
+        BudgetKind::Thread => "of the thread's budget",
+        BudgetKind::PersonDay => "of the person's budget for today",
+        BudgetKind::ChannelMonth => "of the channel's budget for this month",
+        BudgetKind::Month => "of this place's budget for this month",
+        BudgetKind::Stack => "of the whole stack's budget for this month",
+    };
+    format!(
+        "It has spent the {amount} that were left {of}. The sandbox and the conversation are kept."
+    )
+}
 
 /// The review that the agent wrote cannot be posted.
 #[must_use]

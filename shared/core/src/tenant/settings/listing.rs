@@ -2,6 +2,7 @@
 
 use super::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use crate::base::ids::Ms;
+use crate::tenant::budgets::{BudgetKind, dollars};
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
 use crate::tenant::selection::Selection;
@@ -70,6 +71,13 @@ pub fn listing(
         };
         lines.push(format!("{what}: {}{more}", shown.join(", ")));
     }
+    let budgets = BudgetKind::ALL.into_iter().filter_map(|kind| {
+        Some(format!("{} {}", kind.label(), dollars(settings.budgets.of(kind)?)))
+    });
+    let budgets: Vec<String> = budgets.collect();
+    if !budgets.is_empty() {
+        lines.push(format!("Budgets: {}", budgets.join(", ")));
+    }
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
             lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
@@ -113,6 +121,13 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
         }
         SettingsChange::Close { channel, repository } => {
             format!("closed {}{}", repository.trim(), place(channel.as_deref(), name))
+        }
+        SettingsChange::Budgets { set } => {
+            let each = set.iter().map(|(kind, amount)| match amount {
+                Some(amount) => format!("{} {}", kind.label(), dollars(*amount)),
+                None => format!("{} none", kind.label()),
+            });
+            format!("the budgets are set: {}", each.collect::<Vec<_>>().join(", "))
         }
         SettingsChange::Direct { one_thread } => direct(*one_thread).to_owned(),
     }

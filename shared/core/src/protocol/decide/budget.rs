@@ -1,0 +1,175 @@
+//! Money: set aside in the write that begins a turn, watched at each poll, settled in the write that ends it.
+//!
+//! Promised: what is spent and set aside never passes a budget by more than one model step for each running turn;
+//! whatever way a turn ends, nothing stays set aside for it. Of several budgets the first that is exhausted decides.
+//! A prompt of [`Prompt::extends`] passes the budget that a person has just been shown: turn and thread for everybody
+//! who may prompt, person, channel and tenant for managers, and nobody passes the stack's.
+
+use super::{Context, forge, words};
+use crate::records::card::Spending;
+use crate::records::message::Prompt;
+use crate::records::outcome::Outcome;
+use crate::records::session::Session;
+use crate::records::spending::Reservation;
+use crate::records::turn::Turn;
+use crate::records::usage::Usage;
+use crate::tenant::budgets::{
+    BudgetKind, BudgetScope, BudgetWrite, MicroUsd, RESERVED_MIN, TURN_DEFAULT, day, month,
+};
+
+/// A budget that a turn is part of.
+struct Budget {
+    limit: MicroUsd,
+    /// Where the sum is stored; `None`: in the thread's record.
+    scope: Option<BudgetScope>,
+    kind: BudgetKind,
+    /// It may be passed by this prompt.
+    is_passed: bool,
+}
+
+/// Sets aside what a turn may spend; `None` where no budget is set.
+///
+/// # Errors
+/// How a turn ends for which nothing is left.
+pub(super) fn reserve(
+    session: &mut Session,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Result<Option<Reservation>, Outcome> {
+    let budgets = budgets(prompt, context);
+    let of_turn = context.settings.budgets.turn;
+    if budgets.is_empty() && of_turn.is_none() {
+        return Ok(None);
+    }
+    let (mut amount, mut by) = (of_turn.unwrap_or(TURN_DEFAULT), BudgetKind::Turn);
+    for budget in budgets.iter().filter(|budget| !budget.is_passed) {
+        let used = match &budget.scope {
+            Some(scope) => session.observed.used.get(scope).copied().unwrap_or_default(),
+            None => session.spent,
+        };
+        let left = budget.limit.saturating_sub(used);
+        if left < RESERVED_MIN {
+            return Err(exhausted(budget, context));
+        }
+        if left < amount {
+            (amount, by) = (left, budget.kind);
+        }
+    }
+    let mut reservation = Reservation { amount, by, scopes: Vec::new(), spent: 0 };
+    for budget in budgets {
+        let Some(scope) = budget.scope else { continue };
+        let at_most = budget.limit.saturating_sub(amount);
+        session.observed.writes.budgets.push(BudgetWrite {
+            scope: scope.clone(),
+            add: signed(amount),
+            at_most: (!budget.is_passed).then_some(at_most),
+            expires_at_ms: context.now_ms + scope.kept_ms(),
+        });
+        reservation.scopes.push(scope);
+    }
+    Ok(Some(reservation))
+}
+
+/// The budgets that a turn of this prompt is part of, the narrowest first; its own is not among them.
+fn budgets(prompt: &Prompt, context: &Context<'_>) -> Vec<Budget> {
+    let set = &context.settings.budgets;
+    let (day, month) = (day(context.now_ms), month(context.now_ms));
+    let is_managers = prompt.extends && prompt.membership.manages;
+    let scoped = |limit: Option<MicroUsd>, scope: BudgetScope, is_passed| {
+        limit.map(|limit| Budget { limit, kind: scope.kind(), scope: Some(scope), is_passed })
+    };
+    let thread = set.thread.map(|limit| Budget {
+        limit,
+        scope: None,
+        kind: BudgetKind::Thread,
+        is_passed: prompt.extends,
+    });
+    let person = BudgetScope::Person { id: prompt.by.id.clone(), day };
+    let channel =
+        BudgetScope::Channel { id: forge::channel(context).to_owned(), month: month.clone() };
+    let of_person = set.person_day.filter(|_| !prompt.by.id.is_empty());
+    let of_channel = set.channel_month.filter(|_| !forge::channel(context).is_empty());
+    let of_stack = context.delivery.limits.budget.stack_month();
+    let all = [
+        thread,
+        scoped(of_person, person, is_managers),
+        scoped(of_channel, channel, is_managers),
+        scoped(set.month, BudgetScope::Tenant { month: month.clone() }, is_managers),
+        scoped(of_stack, BudgetScope::Stack { month }, false),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn exhausted(budget: &Budget, context: &Context<'_>) -> Outcome {
+    let is_the_operators = budget.kind == BudgetKind::Stack;
+    Outcome::OverBudget {
+        reason: words::budget_exhausted(budget.kind, budget.limit, context.now_ms),
+        more: if is_the_operators { 0 } else { more(context) },
+    }
+}
+
+/// What a press lets a thread spend in addition.
+fn more(context: &Context<'_>) -> MicroUsd {
+    context.settings.budgets.turn.unwrap_or(TURN_DEFAULT)
+}
+
+/// What the turn's card shows.
+pub(super) fn shown(session: &Session) -> Option<Spending> {
+    let turn = session.turn.as_ref()?;
+    let budget = turn.reserved.as_ref()?.amount;
+    Some(Spending { spent: spent(session, turn, Usage::default()), budget })
+}
+
+/// The run is aborted once the turn has spent what was set aside.
+pub(super) fn watch(session: &mut Session) {
+    let Some(turn) = &session.turn else { return };
+    let spent = spent(session, turn, Usage::default());
+    if let Some(turn) = &mut session.turn
+        && let Some(reserved) = &mut turn.reserved
+        && spent >= reserved.amount
+        && turn.stage.is_running()
+    {
+        reserved.spent = spent;
+        let reason = words::budget_spent(reserved.by, reserved.amount);
+        turn.abort(reason);
+    }
+}
+
+/// How a turn ends that was aborted: by its budget, or for this reason.
+pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outcome {
+    let reason = reason.to_owned();
+    match &turn.reserved {
+        Some(reserved) if reserved.spent >= reserved.amount => {
+            Outcome::OverBudget { reason, more: more(context) }
+        }
+        _ => Outcome::Failed { reason },
+    }
+}
+
+/// What was set aside for the turn is settled.
+pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
+    let spent = spent(session, turn, usage);
+    session.spent = session.spent.saturating_add(spent);
+    let Some(reserved) = &turn.reserved else { return };
+    let add = signed(spent) - signed(reserved.amount);
+    let settled = reserved.scopes.iter().map(|scope| BudgetWrite {
+        scope: scope.clone(),
+        add,
+        at_most: None,
+        expires_at_ms: context.now_ms + scope.kept_ms(),
+    });
+    session.observed.writes.budgets.extend(settled);
+}
+
+/// What the turn has spent, as far as anybody saw: what was counted at its end can be less, if the end of its run was
+/// not seen.
+fn spent(session: &Session, turn: &Turn, usage: Usage) -> MicroUsd {
+    let parked = session.observed.parked.as_ref().filter(|parked| parked.turn == turn.id);
+    let seen = [parked.and_then(|parked| parked.seen.spent), session.observed.agent.seen.spent];
+    let on_record = turn.reserved.as_ref().map_or(0, |reserved| reserved.spent);
+    seen.into_iter().flatten().chain([on_record, usage.cost_micro_usd]).max().unwrap_or_default()
+}
+
+fn signed(amount: MicroUsd) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,305 @@
+//! Budgets: how much money each scope may spend. Nothing is capped until somebody sets it; of several, the first that
+//! is exhausted decides. Amounts are millionths of a US dollar; days and months are UTC's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::{Ms, Tenant};
+
+/// Millionths of a US dollar.
+pub type MicroUsd = u64;
+
+/// What a turn may spend where any budget is set, but none of turns.
+pub const TURN_DEFAULT: MicroUsd = 2_000_000;
+/// A turn for which less than this is left is refused.
+pub const RESERVED_MIN: MicroUsd = 50_000;
+/// Largest budget that can be set: a million dollars.
+pub const BUDGET_MAX: MicroUsd = 1_000_000_000_000;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// The budgets of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budgets {
+    /// Of each turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<MicroUsd>,
+    /// Of each thread, for all its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<MicroUsd>,
+    /// Of each person, each day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person_day: Option<MicroUsd>,
+    /// Of each channel, each month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel_month: Option<MicroUsd>,
+    /// Of the tenant, each month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub month: Option<MicroUsd>,
+}
+
+/// A kind of budget that managers set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    /// [`Budgets::turn`].
+    Turn,
+    /// [`Budgets::thread`].
+    Thread,
+    /// [`Budgets::person_day`].
+    PersonDay,
+    /// [`Budgets::channel_month`].
+    ChannelMonth,
+    /// [`Budgets::month`].
+    Month,
+    /// The operator's, of the whole stack, each month.
+    Stack,
+}
+
+impl BudgetKind {
+    /// Those that managers set, the narrowest first.
+    pub const ALL: [Self; 5] =
+        [Self::Turn, Self::Thread, Self::PersonDay, Self::ChannelMonth, Self::Month];
+
+    /// Its name in commands.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Thread => "thread",
+            Self::PersonDay => "user-day",
+            Self::ChannelMonth => "channel-month",
+            Self::Month => "month",
+            Self::Stack => "stack",
+        }
+    }
+
+    /// Its name in sentences.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Turn => "each task",
+            Self::Thread => "each thread",
+            Self::PersonDay => "each person a day",
+            Self::ChannelMonth => "each channel a month",
+            Self::Month => "all of this place a month",
+            Self::Stack => "the whole stack a month",
+        }
+    }
+}
+
+impl Budgets {
+    /// Whether none is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub const fn of(&self, kind: BudgetKind) -> Option<MicroUsd> {
+        match kind {
+            BudgetKind::Turn => self.turn,
+            BudgetKind::Thread => self.thread,
+            BudgetKind::PersonDay => self.person_day,
+            BudgetKind::ChannelMonth => self.channel_month,
+            BudgetKind::Month => self.month,
+            BudgetKind::Stack => None,
+        }
+    }
+
+    /// Sets or clears one of them.
+    pub const fn set(&mut self, kind: BudgetKind, amount: Option<MicroUsd>) {
+        match kind {
+            BudgetKind::Turn => self.turn = amount,
+            BudgetKind::Thread => self.thread = amount,
+            BudgetKind::PersonDay => self.person_day = amount,
+            BudgetKind::ChannelMonth => self.channel_month = amount,
+            BudgetKind::Month => self.month = amount,
+            BudgetKind::Stack => {}
+        }
+    }
+}
+
+/// Who shares a stored sum, and for which time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "scope", rename_all = "snake_case")]
+pub enum BudgetScope {
+    /// A person, on a day.
+    Person {
+        /// The chat's id of the person.
+        id: String,
+        /// `2026-11-28`.
+        day: String,
+    },
+    /// A channel, in a month.
+    Channel {
+        /// The chat's id of the channel.
+        id: String,
+        /// `2026-11`.
+        month: String,
+    },
+    /// The tenant, in a month.
+    Tenant {
+        /// `2026-11`.
+        month: String,
+    },
+    /// The stack, in a month.
+    Stack {
+        /// `2026-11`.
+        month: String,
+    },
+}
+
+impl BudgetScope {
+    /// Where the sum is stored: the partition, and the item in it.
+    #[must_use]
+    pub fn place(&self, tenant: &Tenant) -> (String, String) {
+        let of_tenant = |item: String| (format!("budget:{tenant}"), item);
+        match self {
+            Self::Person { id, day } => of_tenant(format!("user#{id}#{day}")),
+            Self::Channel { id, month } => of_tenant(format!("channel#{id}#{month}")),
+            Self::Tenant { month } => of_tenant(format!("month#{month}")),
+            Self::Stack { month } => ("budget:stack".to_owned(), format!("month#{month}")),
+        }
+    }
+
+    /// The kind of its budget.
+    #[must_use]
+    pub const fn kind(&self) -> BudgetKind {
+        match self {
+            Self::Person { .. } => BudgetKind::PersonDay,
+            Self::Channel { .. } => BudgetKind::ChannelMonth,
+            Self::Tenant { .. } => BudgetKind::Month,
+            Self::Stack { .. } => BudgetKind::Stack,
+        }
+    }
+
+    /// How long the sum is kept after its first change.
+    #[must_use]
+    pub const fn kept_ms(&self) -> u64 {
+        match self {
+            Self::Person { .. } => 40 * DAY_MS,
+            Self::Channel { .. } | Self::Tenant { .. } | Self::Stack { .. } => 400 * DAY_MS,
+        }
+    }
+}
+
+/// A change of a stored sum, in the transaction that begins or ends a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BudgetWrite {
+    /// Whose.
+    pub scope: BudgetScope,
+    /// What is added, in millionths of a US dollar.
+    pub add: i64,
+    /// The sum before may not be larger; `None`: any.
+    pub at_most: Option<MicroUsd>,
+    /// When a new sum is deleted.
+    pub expires_at_ms: Ms,
+}
+
+/// The day of a moment, as `2026-11-28`.
+#[must_use]
+pub fn day(at_ms: Ms) -> String {
+    let (year, month, day) = civil(at_ms / DAY_MS);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The month of a moment, as `2026-11`.
+#[must_use]
+pub fn month(at_ms: Ms) -> String {
+    day(at_ms)[..7].to_owned()
+}
+
+/// The first day after the month of a moment, as `2026-12-01`.
+#[must_use]
+pub fn next_month(at_ms: Ms) -> String {
+    let this = month(at_ms);
+    let days = (1..=31).map(|days| at_ms + days * DAY_MS);
+    days.map(day).find(|day| !day.starts_with(&this)).unwrap_or(this)
+}
+
+/// The next day, as `2026-11-29`.
+#[must_use]
+pub fn next_day(at_ms: Ms) -> String {
+    day(at_ms + DAY_MS)
+}
+
+/// Year, month and day of a day since 1970, by the proleptic Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Counted from the first of March, so that the day that a leap year has more is the last one.
+    let since = days + 719_468;
+    let era = since / 146_097;
+    let of_era = since % 146_097;
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// An amount as a person writes it: `2`, `$2.50`; `none` and `0` are no budget.
+///
+/// # Errors
+/// What was expected.
+pub fn parse(text: &str) -> Result<Option<MicroUsd>, String> {
+    let text = text.trim().trim_start_matches('$');
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(None);
+    }
+    let wrong = || format!("{text:?} is no amount. Write dollars, such as 2 or 2.50, or none.");
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_plain = |digits: &str| digits.chars().all(|c| c.is_ascii_digit());
+    if whole.is_empty() || part.len() > 2 || !is_plain(whole) || !is_plain(part) {
+        return Err(wrong());
+    }
+    let cents = format!("{whole}{part:0<2}").parse::<u64>().map_err(|_| wrong())?;
+    match cents.saturating_mul(10_000) {
+        0 => Ok(None),
+        amount if amount < RESERVED_MIN => {
+            Err(format!("A budget is at least {}.", dollars(RESERVED_MIN)))
+        }
+        amount if amount > BUDGET_MAX => {
+            Err(format!("A budget is at most {}.", dollars(BUDGET_MAX)))
+        }
+        amount => Ok(Some(amount)),
+    }
+}
+
+/// An amount for people: `$2.00`.
+#[must_use]
+pub fn dollars(amount: MicroUsd) -> String {
+    let cents = (amount + 5_000) / 10_000;
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_those_of_the_calendar() {
+        // 2028-02-29T23:59:59.999Z, and a millisecond later.
+        let leap = 1_835_481_599_999;
+        assert_eq!((day(leap), day(leap + 1)), ("2028-02-29".to_owned(), "2028-03-01".to_owned()));
+        assert_eq!((day(0), month(951_782_400_000)), ("1970-01-01".to_owned(), "2000-02".into()));
+        let end = 1_798_761_599_999;
+        assert_eq!(
+            (day(end), next_day(end), next_month(end)),
+            ("2026-12-31".to_owned(), "2027-01-01".to_owned(), "2027-01-01".to_owned())
+        );
+    }
+
+    #[test]
+    fn amounts_are_read_as_people_write_them() {
+        assert_eq!(parse("$2"), Ok(Some(2_000_000)));
+        assert_eq!(parse("0.5"), Ok(Some(500_000)));
+        assert_eq!(parse(" 300.05 "), Ok(Some(300_050_000)));
+        assert_eq!((parse("none"), parse("0")), (Ok(None), Ok(None)));
+        for wrong in ["", "two", "-1", "1.234", "1,5", "0.01", "99999999"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((dollars(420_000), dollars(1_005_000)), ("$0.42".into(), "$1.01".to_owned()));
+    }
+}
