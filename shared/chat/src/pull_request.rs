@@ -186,8 +186,8 @@ fn unread(lists: &[PartlyRead]) -> Option<String> {
     });
     let people = lists.iter().find(|list| list.what == PolledList::People).map(|list| {
         format!(
-            "Only the {} of {} people who spoke last were looked up: what the others wrote does not count.",
-            list.read, list.total
+            "Of {} people only the {} who spoke last were looked up: what the others wrote does not count.",
+            list.total, list.read
         )
     });
     let said: Vec<String> = read.into_iter().chain(people).collect();
@@ -322,7 +322,7 @@ pub(crate) mod tests {
                 of(PolledList::Comments, 30, 64),
                 of(PolledList::People, 20, 23),
             ]),
-            "Only the newest 50 of 73 review threads, 42 of 61 comments in long threads, 20 of 21 reviews and 30 of 64 comments were read. Only the 20 of 23 people who spoke last were looked up: what the others wrote does not count."
+            "Only the newest 50 of 73 review threads, 42 of 61 comments in long threads, 20 of 21 reviews and 30 of 64 comments were read. Of 23 people only the 20 who spoke last were looked up: what the others wrote does not count."
         );
     }
 

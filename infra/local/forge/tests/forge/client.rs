@@ -159,10 +159,9 @@ async fn bobbins_poll_reads_the_newest_of_too_much() {
     let polling = Polling::start("client-much", false).await;
     let world = &polling.world;
     let person = async |login: &str| {
-        let path = format!("collaborators/{login}");
         let token = world.control("person", json!({ "login": login })).await["token"].clone();
         let permission = json!({ "permission": if login == "zoe" { "push" } else { "pull" } });
-        let path = format!("/repos/laptop/web/{path}");
+        let path = format!("/repos/laptop/web/collaborators/{login}");
         let added = world.api(Method::PUT, &path, &world.id.user_token).json(&permission);
         assert!(world.send(added).await.0.is_success(), "{login}");
         token.as_str().unwrap().to_owned()
@@ -177,6 +176,8 @@ async fn bobbins_poll_reads_the_newest_of_too_much() {
     let comments: Vec<Value> = (1..=51).map(place).collect();
     let review = json!({ "event": "COMMENT", "body": "Much", "comments": comments });
     polling.ada(Method::POST, "pulls/1/reviews", review).await;
+    // Times have seconds.
+    world.control("clock", json!({ "advance_ms": 2_000 })).await;
     for nth in 1..=21 {
         let token = person(&format!("p{nth}")).await;
         said(&token, "pulls/1/reviews", json!({ "event": "APPROVE" })).await;
