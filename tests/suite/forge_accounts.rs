@@ -2,7 +2,7 @@
 //! a stolen link, state or page is worth nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bobbin_core::records::message::{Body, Control, Want};
 use bobbin_core::records::outcome::Outcome;
@@ -21,7 +21,7 @@ use libtest_mimic::Trial;
 use reqwest::{Client, Method, Url};
 use serde_json::{Value, json};
 
-use crate::forge::{a_name, card_offers, is_review, offered};
+use crate::forge::{a_name, card_offers, is_review, offered, opened};
 use crate::own_keys::{KeySetup, Page, harmless, page};
 use crate::run::trial;
 use crate::webhooks::{deleted, delivered, is_logged, is_logged_of, signature};
@@ -35,6 +35,10 @@ pub fn trials() -> Vec<Trial> {
             connected(platform).await;
         }));
     }
+    trials.push(trial(
+        "embedded::forge_accounts::operators_list_counts_below_a_pull_request",
+        shut_out,
+    ));
     trials.push(trial("embedded::forge_accounts::only_the_signed_in_browser_presses", refused));
     trials.push(trial("embedded::forge_accounts::expired_link_takes_no_sign_in", late));
     trials
@@ -561,6 +565,68 @@ async fn connected(platform: Platform) {
     talk.finish().await;
     drop(world);
     stack.end().unwrap();
+}
+
+/// Who has connected an account and is off the operator's list by now begins no task below a pull request.
+async fn shut_out() {
+    let stack = Stack::start(&Options::lean(quick()));
+    let folder = Arc::clone(stack.folder());
+    let world = World::of(&stack);
+    let forge = TestForge::of(&world.ready);
+    let ada = Browser::of(&world, "ada").await;
+    let (mut talks, mut others) = (Vec::new(), Vec::new());
+    for platform in Platform::ALL {
+        let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+        let place = KeySetup::new(&world, platform);
+        let link = place.address(&place.account("connect", "works once").await);
+        connect(&place, &ada, &link).await;
+        let choices = [("repo", &*repository.name)];
+        let (talk, turn) = world.begin_with(platform, &choices, "write: page.txt hello").await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let card = offered(&talk, &turn, "Open pull request").await;
+        talk.press(&card, "Open pull request").await;
+        let shown = talk.see(ANSWER_MS_MAX, "what would be published is shown", is_review).await;
+        talk.press(&shown, "Open draft pull request").await;
+        opened(&repository, 0).await;
+        let task = ask_below(&forge, &repository.name, "write: first.txt yes").await;
+        eventually(ANSWER_MS_MAX, "the task is one of the thread", async || {
+            world.sweep().await?;
+            if talk.has_ended(&task).await { Ok(()) } else { Err("not ended".to_owned()) }
+        })
+        .await;
+        others.push(world.colleague(platform).await.id);
+        talks.push((talk, repository.name.clone()));
+    }
+    stack.end().unwrap();
+
+    let parameters = json!({"AllowedUsers": others.join(",")});
+    let stack = Stack::start_in(&folder, &Options { parameters, ..Options::lean(quick()) });
+    let world = World::of(&stack);
+    let forge = TestForge::of(&world.ready);
+    for (talk, repository) in talks {
+        let talk = talk.again(&world);
+        let task = ask_below(&forge, &repository, "write: second.txt yes").await;
+        let path = format!("/repos/{repository}/issues/1/comments");
+        let refused = "Bobbin takes tasks here from people who have connected this account";
+        eventually(ANSWER_MS_MAX, "the comment is answered", async || {
+            world.sweep().await?;
+            let all = forge.call(Method::GET, &path, &Value::Null).await.to_string();
+            if all.contains(refused) { Ok(()) } else { Err(all) }
+        })
+        .await;
+        assert!(!talk.has_ended(&task).await);
+        let told = talk.messages().await.unwrap();
+        let told = told.iter().filter(|one| one.text.contains("asks below pull request #1"));
+        assert_eq!(told.count(), 1, "the second task was begun");
+    }
+    stack.end().unwrap();
+}
+
+/// Writes a task below the only pull request; the turn that it would be.
+async fn ask_below(forge: &TestForge, repository: &str, task: &str) -> String {
+    let path = format!("/repos/{repository}/issues/1/comments");
+    let body = json!({"body": format!("/bobbin {task}")});
+    format!("remark-whole-{}", forge.call(Method::POST, &path, &body).await["id"])
 }
 
 /// Everything that is done by signing in, on both platforms; returns the codes that the forge gave.

@@ -37,7 +37,7 @@ use crate::sandboxes::{at, told};
 
 /// Bytes of what failed checks say together.
 const SAID_BYTES_MAX: usize = 24 * 1024;
-/// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
+/// People whose permission one poll of a pull request looks up: those who spoke last.
 const AUTHORS_MAX: usize = 20;
 
 /// The forge, with the owners that the operator has bound to tenants.
@@ -189,14 +189,17 @@ impl StackForge {
         let looked = async {
             let pull = self.forge.poll_pull_request(&at, number).await?;
             if pull.state != PullRequestState::Open {
-                return Ok(WatchedPullRequest { pull, required: Vec::new(), writers: Vec::new() });
+                let (required, writers) = (Vec::new(), Vec::new());
+                return Ok(WatchedPullRequest { pull, required, writers, not_asked: 0 });
             }
-            let authors = pull.authors(AUTHORS_MAX);
+            let authors = pull.authors();
+            let (asked, rest) = authors.split_at(authors.len().min(AUTHORS_MAX));
             let (required, writers) = tokio::join!(
                 self.forge.required_checks(&at, &pull.base),
-                self.forge.writers(&at, &authors)
+                self.forge.writers(&at, asked)
             );
-            Ok(WatchedPullRequest { required: required?, writers: writers?, pull })
+            let (required, writers) = (required?, writers?);
+            Ok(WatchedPullRequest { pull, required, writers, not_asked: rest.len() })
         };
         looked.await.map_err(|error| self.failed(error))
     }

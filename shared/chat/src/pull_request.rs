@@ -8,7 +8,8 @@ use bobbin_core::records::message::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{
-    CardSight, CheckSummary, CheckWord, PullRequestCard, ReviewSummary, SeenPullRequest, ShownNames,
+    CardSight, CheckSummary, CheckWord, PartlyRead, PolledList, PullRequestCard, ReviewSummary,
+    SeenPullRequest, ShownNames,
 };
 
 use crate::review::is_commit;
@@ -89,12 +90,15 @@ pub(crate) fn lines(
             "Bobbin could not look at it lately, so it may have changed: {} Bobbin keeps trying.",
             words(why)
         )],
-        CardSight::Seen(seen) => vec![
-            state(seen, &code),
-            checks(&seen.checks, &code),
-            reviews(&seen.reviews, &code),
-            merge(seen, &code),
-        ],
+        CardSight::Seen(seen) => {
+            let read = [
+                state(seen, &code),
+                checks(&seen.checks, &code),
+                reviews(seen, &code),
+                merge(seen, &code),
+            ];
+            read.into_iter().chain(unread(&seen.unread)).collect()
+        }
     }
 }
 
@@ -140,8 +144,8 @@ fn checks(checks: &CheckSummary, code: impl Fn(&str) -> String) -> String {
     format!("Checks: {said}.{more}")
 }
 
-fn reviews(reviews: &ReviewSummary, code: impl Fn(&str) -> String) -> String {
-    let ReviewSummary { approved, changes, threads, is_required } = reviews;
+fn reviews(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
+    let ReviewSummary { approved, changes, threads, is_required } = &seen.reviews;
     let by = |names: &ShownNames, what: &str| {
         (names.total > 0).then(|| format!("{what} by {}", listed(names, &code)))
     };
@@ -156,11 +160,38 @@ fn reviews(reviews: &ReviewSummary, code: impl Fn(&str) -> String) -> String {
         is_required.then(|| "an approval is required".to_owned()),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        "Reviews: none.".to_owned()
-    } else {
-        format!("Reviews: {}.", parts.join(", "))
+    match (parts.is_empty(), seen.unread.iter().any(|list| list.what != PolledList::Comments)) {
+        (true, false) => "Reviews: none.".to_owned(),
+        (true, true) => "Reviews: none among what was read.".to_owned(),
+        (false, _) => format!("Reviews: {}.", parts.join(", ")),
     }
+}
+
+/// What the poll did not read, as one line.
+fn unread(lists: &[PartlyRead]) -> Option<String> {
+    let part = |list: &PartlyRead| {
+        let what = match list.what {
+            PolledList::Threads => "review threads",
+            PolledList::ThreadComments => "comments in long threads",
+            PolledList::Reviews => "reviews",
+            PolledList::Comments => "comments",
+            PolledList::People => return None,
+        };
+        Some(format!("{} of {} {what}", list.read, list.total))
+    };
+    let parts: Vec<String> = lists.iter().filter_map(part).collect();
+    let read = parts.split_last().map(|(last, before)| match before {
+        [] => format!("Only the newest {last} were read."),
+        before => format!("Only the newest {} and {last} were read.", before.join(", ")),
+    });
+    let people = lists.iter().find(|list| list.what == PolledList::People).map(|list| {
+        format!(
+            "Of {} people only the {} who spoke last were looked up: what the others wrote does not count.",
+            list.total, list.read
+        )
+    });
+    let said: Vec<String> = read.into_iter().chain(people).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 fn merge(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
@@ -220,6 +251,7 @@ pub(crate) mod tests {
                     ..ReviewSummary::default()
                 },
                 merge: Mergeability::Conflicts,
+                unread: Vec::new(),
                 fix: Some("0123456789abcdef01234567".to_owned()),
             }),
         }
@@ -267,6 +299,41 @@ pub(crate) mod tests {
         seen_mut(&mut card).checks.verdict = CheckWord::Green;
         assert!(said(&card).contains("Checks: all 4 passed."));
         assert_eq!(tone(&card), CardTone::Good);
+    }
+
+    #[test]
+    fn card_says_what_was_not_read() {
+        let of = |what, read, total| PartlyRead { what, read, total };
+        let last = |lists: &[PartlyRead]| {
+            let mut card = a_card("lint");
+            seen_mut(&mut card).unread = lists.to_vec();
+            said(&card).lines().last().map(str::to_owned).unwrap_or_default()
+        };
+        assert!(last(&[]).starts_with("Merging: "));
+        assert_eq!(
+            last(&[of(PolledList::Threads, 50, 73)]),
+            "Only the newest 50 of 73 review threads were read."
+        );
+        assert_eq!(
+            last(&[
+                of(PolledList::Threads, 50, 73),
+                of(PolledList::ThreadComments, 42, 61),
+                of(PolledList::Reviews, 20, 21),
+                of(PolledList::Comments, 30, 64),
+                of(PolledList::People, 20, 23),
+            ]),
+            "Only the newest 50 of 73 review threads, 42 of 61 comments in long threads, 20 of 21 reviews and 30 of 64 comments were read. Of 23 people only the 20 who spoke last were looked up: what the others wrote does not count."
+        );
+    }
+
+    #[test]
+    fn unread_reviews_are_not_called_none() {
+        let mut card = a_card("lint");
+        seen_mut(&mut card).reviews = ReviewSummary::default();
+        assert!(said(&card).contains("\nReviews: none.\n"), "{}", said(&card));
+        let list = PartlyRead { what: PolledList::People, read: 20, total: 23 };
+        seen_mut(&mut card).unread = vec![list];
+        assert!(said(&card).contains("\nReviews: none among what was read.\n"), "{}", said(&card));
     }
 
     #[test]

@@ -383,11 +383,15 @@ pub fn polled(seen: &PullRequestSeen, branch: &str, head: &str) -> WatchedPullRe
             checks: Vec::new(),
             checks_total: 0,
             reviews: Vec::new(),
+            reviews_total: 0,
             threads: Vec::new(),
+            threads_total: 0,
             comments: Vec::new(),
+            comments_total: 0,
         },
         required: Vec::new(),
         writers: Vec::new(),
+        not_asked: 0,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Whatever people, bots and programs wrote there is data: nothing of it is an instruction.
 
+use std::cmp::Reverse;
+
 use crate::base::ids::Ms;
 use crate::records::checks::{Check, RequiredCheck};
 use crate::records::publication::PullRequestState;
@@ -33,24 +35,39 @@ pub struct PolledPullRequest {
     pub checks: Vec<Check>,
     /// How many there are.
     pub checks_total: usize,
-    /// The newest reviews, one for each person.
+    /// The newest review of each person, oldest first: the newest 20 of `reviews_total`.
     pub reviews: Vec<SeenReview>,
-    /// Threads on lines of code.
+    /// How many people have reviewed it.
+    pub reviews_total: usize,
+    /// Threads on lines of code, oldest first: the newest 50 of `threads_total`.
     pub threads: Vec<ReviewThread>,
-    /// The newest comments on the whole.
+    /// How many there are.
+    pub threads_total: usize,
+    /// Comments on the whole, oldest first: the newest 30 of `comments_total`.
     pub comments: Vec<SeenComment>,
+    /// How many there are.
+    pub comments_total: usize,
 }
 
 impl PolledPullRequest {
-    /// The people who reviewed or commented, each once: the first of them. Programs are left out.
+    /// The people whose words count if they may write to the repository, each once: who spoke last comes first. They
+    /// reviewed it, or wrote in a thread that is not resolved. Programs are left out.
     #[must_use]
-    pub fn authors(&self, most: usize) -> Vec<String> {
-        let of_threads = self.threads.iter().flat_map(|thread| &thread.comments);
-        let comments = of_threads.chain(&self.comments).map(|comment| &comment.by);
+    pub fn authors(&self) -> Vec<String> {
+        let verdicts = [ReviewState::Approved, ReviewState::ChangesRequested];
+        let reviews = self.reviews.iter().filter(|review| verdicts.contains(&review.state));
+        let open = self.threads.iter().filter(|thread| !thread.is_resolved);
+        let comments = open.flat_map(|thread| &thread.comments);
+        let mut said: Vec<(Ms, &Author)> = reviews
+            .map(|review| (review.at_ms, &review.by))
+            .chain(comments.map(|comment| (comment.at_ms, &comment.by)))
+            .collect();
+        // Of what was said at the same time, the later in its list comes first.
+        said.reverse();
+        said.sort_by_key(|(at_ms, _)| Reverse(*at_ms));
         let mut logins: Vec<String> = Vec::new();
-        for by in self.reviews.iter().map(|review| &review.by).chain(comments) {
-            let is_new = !by.is_bot && !by.login.is_empty() && !logins.contains(&by.login);
-            if is_new && logins.len() < most {
+        for (_, by) in said {
+            if !by.is_bot && !by.login.is_empty() && !logins.contains(&by.login) {
                 logins.push(by.login.clone());
             }
         }
@@ -65,8 +82,10 @@ pub struct WatchedPullRequest {
     pub pull: PolledPullRequest,
     /// Checks that the rules of its base require.
     pub required: Vec<RequiredCheck>,
-    /// Those of its reviewers and commenters who may write to the repository, by name. Nobody else counts.
+    /// Those of its authors who may write to the repository, by name. Nobody else counts.
     pub writers: Vec<String>,
+    /// Number of its authors of whom the forge was not asked.
+    pub not_asked: usize,
 }
 
 /// Whether a pull request could be merged.
@@ -119,6 +138,8 @@ pub struct SeenReview {
     pub state: ReviewState,
     /// Its text.
     pub body: String,
+    /// When it was submitted.
+    pub at_ms: Ms,
     /// The commit that was reviewed; empty if it is gone.
     pub commit: String,
 }
@@ -149,10 +170,20 @@ pub struct ReviewThread {
     pub is_resolved: bool,
     /// The lines have changed since.
     pub is_outdated: bool,
-    /// Its comments, oldest first.
+    /// Its comments, oldest first: the first, and the newest 20 of `comments_total`.
     pub comments: Vec<SeenComment>,
+    /// How many there are.
+    pub comments_total: usize,
     /// The lines that the first comment is about, as a diff.
     pub hunk: String,
+}
+
+impl ReviewThread {
+    /// Whether it has comments that were not read.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.comments_total > self.comments.len()
+    }
 }
 
 /// A comment.
@@ -170,4 +201,76 @@ pub struct SeenComment {
     pub at_ms: Ms,
     /// Its page.
     pub page: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(login: &str) -> Author {
+        Author { login: login.to_owned(), id: 1, is_bot: login == "bot" }
+    }
+
+    fn review(state: ReviewState, login: &str, at_ms: Ms) -> SeenReview {
+        let (body, commit) = (String::new(), String::new());
+        SeenReview { id: 1, by: by(login), state, body, at_ms, commit }
+    }
+
+    fn thread(is_resolved: bool, said: &[(&str, Ms)]) -> ReviewThread {
+        let comment = |(login, at_ms): &(&str, Ms)| SeenComment {
+            id: 1,
+            by: by(login),
+            is_own: true,
+            body: String::new(),
+            at_ms: *at_ms,
+            page: String::new(),
+        };
+        ReviewThread {
+            id: String::new(),
+            path: String::new(),
+            line: None,
+            is_resolved,
+            is_outdated: false,
+            comments: said.iter().map(comment).collect(),
+            comments_total: said.len(),
+            hunk: String::new(),
+        }
+    }
+
+    #[test]
+    fn who_spoke_last_is_asked_for_first() {
+        let mut pull = PolledPullRequest {
+            number: 1,
+            state: PullRequestState::Open,
+            is_draft: false,
+            is_queued: false,
+            branch: String::new(),
+            head: String::new(),
+            is_from_fork: false,
+            base: String::new(),
+            merge: Mergeability::Clean,
+            decision: ReviewDecision::NotNeeded,
+            checks: Vec::new(),
+            checks_total: 0,
+            reviews: vec![
+                review(ReviewState::Approved, "ada", 1),
+                review(ReviewState::ChangesRequested, "ben", 5),
+                review(ReviewState::Commented, "cleo", 9),
+            ],
+            reviews_total: 3,
+            threads: vec![
+                thread(false, &[("dan", 2), ("bot", 8), ("ada", 7)]),
+                thread(true, &[("eve", 9)]),
+            ],
+            threads_total: 2,
+            comments: Vec::new(),
+            comments_total: 0,
+        };
+        assert_eq!(pull.authors(), ["ada", "ben", "dan"]);
+        // However many strangers spoke before, who speaks now comes first.
+        let strangers = (0..30).map(|nth| review(ReviewState::Approved, &format!("s{nth}"), 10));
+        pull.reviews.extend(strangers);
+        pull.threads.push(thread(false, &[("fay", 11)]));
+        assert_eq!(pull.authors()[..3], ["fay", "s29", "s28"]);
+    }
 }

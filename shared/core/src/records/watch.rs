@@ -52,6 +52,9 @@ pub struct Watch {
     /// Names of what fixes were begun for, newest last: none is begun for twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
+    /// Review threads that fixes were begun for, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun_threads: Vec<BegunThread>,
     /// Comments that asked for something.
     #[serde(default, skip_serializing_if = "HeardRemarks::is_empty")]
     pub heard: HeardRemarks,
@@ -88,6 +91,7 @@ impl Watch {
             due_at_ms: now_ms,
             fix: None,
             begun: Vec::new(),
+            begun_threads: Vec::new(),
             heard: HeardRemarks {
                 remarks: Vec::new(),
                 refused: Vec::new(),
@@ -167,6 +171,16 @@ pub struct Fix {
     pub asks: bool,
 }
 
+/// How far fixes have gone in a review thread: an older comment of it begins none, also where a poll does not read the
+/// newer ones.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BegunThread {
+    /// The forge's id of the thread.
+    pub id: String,
+    /// Id of the newest comment that a fix was begun for; later comments have higher ones.
+    pub comment: u64,
+}
+
 /// A review thread that a fix is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FixedThread {
@@ -174,7 +188,7 @@ pub struct FixedThread {
     pub id: String,
     /// Id of its first comment, which replies go to.
     pub top: u64,
-    /// A program began it: it is resolved with the reply. People resolve their own.
+    /// A program began it, and all of it was read: it is resolved with the reply. People resolve their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bots: bool,
 }
@@ -231,8 +245,36 @@ pub struct SeenPullRequest {
     pub reviews: ReviewSummary,
     /// Whether it could be merged.
     pub merge: Mergeability,
+    /// Lists of which the poll did not read all.
+    pub unread: Vec<PartlyRead>,
     /// Name of the fix that a press would begin.
     pub fix: Option<String>,
+}
+
+/// A list of which a poll read the newest only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PartlyRead {
+    /// The list.
+    pub what: PolledList,
+    /// How many were read.
+    pub read: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// What a poll reads the newest of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolledList {
+    /// Review threads.
+    Threads,
+    /// Comments of the review threads that are too long.
+    ThreadComments,
+    /// Reviews.
+    Reviews,
+    /// Comments on the whole.
+    Comments,
+    /// People whose permission is looked up.
+    People,
 }
 
 impl SeenPullRequest {

@@ -39,7 +39,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::{Fix, FixedThread, HeardRemarks, Watch};
+use bobbin_core::records::watch::{BegunThread, Fix, FixedThread, HeardRemarks, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets};
@@ -410,6 +410,7 @@ fn watch() -> Watch {
         responses: responses(),
         response_failures: 1,
         begun: vec!["89abcdef0123456789abcdef".to_owned()],
+        begun_threads: vec![BegunThread { id: "PRRT_1".to_owned(), comment: 12 }],
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }
 }

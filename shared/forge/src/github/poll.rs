@@ -43,15 +43,21 @@ struct PullBody {
     merge_state_status: String,
     review_decision: Option<String>,
     commits: Nodes<LastCommit>,
-    review_threads: Nodes<ThreadBody>,
-    latest_reviews: Nodes<ReviewBody>,
-    comments: Nodes<CommentBody>,
+    review_threads: PartOf<ThreadBody>,
+    latest_reviews: PartOf<ReviewBody>,
+    comments: PartOf<CommentBody>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Nodes<T> {
-    total_count: Option<usize>,
+    nodes: Vec<T>,
+}
+
+/// A list of which a part was asked for.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PartOf<T> {
+    total_count: usize,
     nodes: Vec<T>,
 }
 
@@ -69,7 +75,7 @@ struct CommitBody {
 
 #[derive(Deserialize)]
 struct RollupBody {
-    contexts: Nodes<ContextBody>,
+    contexts: PartOf<ContextBody>,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +127,8 @@ struct ThreadBody {
     is_outdated: bool,
     path: String,
     line: Option<u64>,
-    comments: Nodes<CommentBody>,
+    top: Nodes<CommentBody>,
+    comments: PartOf<CommentBody>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +137,7 @@ struct ReviewBody {
     database_id: u64,
     state: String,
     body: String,
+    submitted_at: Option<String>,
     author: Option<AuthorBody>,
     commit: Option<OidBody>,
 }
@@ -193,8 +201,7 @@ impl PullBody {
             ForgeError::passing(ForgeErrorKind::Other, 0, seen)
         })?;
         let contexts = rollup.status_check_rollup.map(|rollup| rollup.contexts);
-        let contexts = contexts.unwrap_or(Nodes { total_count: None, nodes: Vec::new() });
-        let checks_total = contexts.total_count.unwrap_or(contexts.nodes.len());
+        let contexts = contexts.unwrap_or(PartOf { total_count: 0, nodes: Vec::new() });
         Ok(PolledPullRequest {
             number: self.number,
             state: match self.state.as_str() {
@@ -216,10 +223,13 @@ impl PullBody {
                 Some(_) => ReviewDecision::Required,
             },
             checks: contexts.nodes.into_iter().map(ContextBody::check).collect(),
-            checks_total,
+            checks_total: contexts.total_count,
             reviews: self.latest_reviews.nodes.into_iter().map(ReviewBody::seen).collect(),
+            reviews_total: self.latest_reviews.total_count,
             threads: self.review_threads.nodes.into_iter().map(ThreadBody::seen).collect(),
+            threads_total: self.review_threads.total_count,
             comments: self.comments.nodes.into_iter().map(CommentBody::seen).collect(),
+            comments_total: self.comments.total_count,
         })
     }
 }
@@ -293,6 +303,7 @@ impl ReviewBody {
                 _ => ReviewState::Dismissed,
             },
             body: self.body,
+            at_ms: self.submitted_at.as_deref().map_or(0, ms),
             commit: self.commit.map(|commit| commit.oid).unwrap_or_default(),
         }
     }
@@ -300,15 +311,19 @@ impl ReviewBody {
 
 impl ThreadBody {
     fn seen(self) -> ReviewThread {
-        let first = self.comments.nodes.first();
-        let hunk = first.and_then(|first| first.diff_hunk.clone()).unwrap_or_default();
+        let top = self.top.nodes.into_iter().next();
+        let hunk = top.as_ref().and_then(|top| top.diff_hunk.clone()).unwrap_or_default();
+        let top_id = top.as_ref().map(|top| top.database_id);
+        let newest = self.comments.nodes.into_iter();
+        let newest = newest.filter(|comment| Some(comment.database_id) != top_id);
         ReviewThread {
             id: self.id,
             path: self.path,
             line: self.line,
             is_resolved: self.is_resolved,
             is_outdated: self.is_outdated,
-            comments: self.comments.nodes.into_iter().map(CommentBody::seen).collect(),
+            comments: top.into_iter().chain(newest).map(CommentBody::seen).collect(),
+            comments_total: self.comments.total_count,
             hunk,
         }
     }

@@ -23,8 +23,9 @@ fn pull(contexts: &Value) -> Value {
         "reviewDecision": null,
         "commits": {"nodes": [{"commit": {"oid": HEAD, "statusCheckRollup": {
             "contexts": {"totalCount": 3, "nodes": contexts}}}}]},
-        "reviewThreads": {"nodes": []}, "latestReviews": {"nodes": []},
-        "comments": {"nodes": []},
+        "reviewThreads": {"totalCount": 0, "nodes": []},
+        "latestReviews": {"totalCount": 0, "nodes": []},
+        "comments": {"totalCount": 0, "nodes": []},
     })
 }
 
@@ -129,10 +130,13 @@ async fn poll_reads_reviews_and_threads() {
     let mut body = pull(&json!([]));
     body["reviewThreads"]["nodes"] = json!([{
         "id": "PRRT_1", "isResolved": false, "isOutdated": true, "path": "src/a.rs", "line": null,
-        "comments": {"nodes": [comment(1, "User", Value::Null), comment(2, "Bot", json!("2026-11-28T08:00:01Z"))]},
+        "top": {"nodes": [comment(1, "User", Value::Null)]},
+        "comments": {"totalCount": 2, "nodes": [
+            comment(1, "User", Value::Null), comment(2, "Bot", json!("2026-11-28T08:00:01Z"))]},
     }]);
     body["latestReviews"]["nodes"] = json!([{
         "databaseId": 9, "state": "CHANGES_REQUESTED", "body": "", "author": null, "commit": {"oid": HEAD},
+        "submittedAt": "2026-11-28T08:00:00Z",
     }]);
     body["reviewDecision"] = json!("CHANGES_REQUESTED");
     body["mergeable"] = json!("CONFLICTING");
@@ -148,10 +152,37 @@ async fn poll_reads_reviews_and_threads() {
     assert_eq!(thread.comments[1].at_ms - thread.comments[0].at_ms, 1_000);
     let review = &seen.reviews[0];
     assert_eq!((review.state, &*review.by.login), (ReviewState::ChangesRequested, ""));
+    assert_eq!(review.at_ms, thread.comments[0].at_ms);
     assert_eq!(
         (seen.merge, seen.decision),
         (Mergeability::Conflicts, ReviewDecision::ChangesRequested)
     );
+}
+
+#[tokio::test]
+async fn long_thread_is_read_at_both_ends() {
+    let comment = |id: u64| {
+        json!({
+            "databaseId": id, "url": "https://github.example/1", "body": format!("said {id}"),
+            "createdAt": "2026-11-28T08:00:00Z", "lastEditedAt": null, "author": null, "editor": null,
+        })
+    };
+    let mut top = comment(1);
+    top["diffHunk"] = json!("@@ -1 +1 @@");
+    let newest: Vec<Value> = (6..=25).map(comment).collect();
+    let mut body = pull(&json!([]));
+    body["reviewThreads"] = json!({"totalCount": 73, "nodes": [{
+        "id": "PRRT_1", "isResolved": false, "isOutdated": false, "path": "a.rs", "line": 1,
+        "top": {"nodes": [top]}, "comments": {"totalCount": 25, "nodes": newest},
+    }]});
+    body["latestReviews"]["totalCount"] = json!(21);
+    body["comments"]["totalCount"] = json!(31);
+    let seen = polled(answer(&body)).await.unwrap();
+    let thread = &seen.threads[0];
+    let ids: Vec<u64> = thread.comments.iter().map(|one| one.id).collect();
+    assert_eq!(ids, [vec![1], (6..=25).collect()].concat());
+    assert_eq!((thread.is_cut(), &*thread.hunk), (true, "@@ -1 +1 @@"));
+    assert_eq!((seen.threads_total, seen.reviews_total, seen.comments_total), (73, 21, 31));
 }
 
 #[tokio::test]

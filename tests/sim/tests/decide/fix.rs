@@ -10,6 +10,7 @@ use bobbin_core::records::pull_request::{
     Author, Mergeability, ReviewState, ReviewThread, SeenComment, SeenReview,
 };
 use bobbin_core::records::responses::{PullRequestResponse, Remark};
+use bobbin_core::records::watch::{PartlyRead, PolledList};
 
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
@@ -219,6 +220,7 @@ pub(super) fn thread_of(id: &str, comments: Vec<SeenComment>) -> ReviewThread {
         line: Some(3),
         is_resolved: false,
         is_outdated: false,
+        comments_total: comments.len(),
         comments,
         hunk: "@@ -1 +1 @@".to_owned(),
     }
@@ -230,6 +232,7 @@ fn review(by: Author, body: &str) -> SeenReview {
         by,
         state: ReviewState::ChangesRequested,
         body: body.to_owned(),
+        at_ms: 1,
         commit: FIRST.to_owned(),
     }
 }
@@ -364,6 +367,70 @@ fn more_threads_than_one_fix_takes_are_offered_next() {
     assert_eq!(queued(&world).len(), 4);
     hint(&world);
     assert_eq!(offered(&world), None);
+}
+
+#[test]
+fn fix_is_for_what_was_read_of_more() {
+    let world = reviewed();
+    shows(&world, |watched| {
+        watched.pull.threads_total = 73;
+        watched.pull.threads[1].comments_total = 25;
+        (watched.pull.reviews_total, watched.pull.comments_total) = (21, 31);
+        watched.not_asked = 3;
+    });
+    hint(&world);
+    let list = |what, read, total| PartlyRead { what, read, total };
+    assert_eq!(
+        seen(&world).unread,
+        [
+            list(PolledList::Threads, 3, 73),
+            list(PolledList::ThreadComments, 1, 25),
+            list(PolledList::Reviews, 1, 21),
+            list(PolledList::Comments, 0, 31),
+            list(PolledList::People, 0, 1),
+        ]
+    );
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    works(&world, SECOND, "a.txt");
+    assert_eq!(pushes(&world), 2);
+    let threads: Vec<Option<u64>> = said(&world).into_iter().map(|(thread, _)| thread).collect();
+    assert_eq!(threads, [Some(11), Some(21)]);
+    // What a person wrote between the first comment and the newest may still be open.
+    let resolves = |one: &PullRequestResponse| matches!(one, PullRequestResponse::Resolve { .. });
+    assert!(!responses(&world).iter().any(resolves), "{:?}", responses(&world));
+}
+
+#[test]
+fn older_comment_begins_no_fix_once_the_newer_is_unread() {
+    let world = published();
+    let ada = |id| comment(id, by("ada", false), "Why?");
+    let shows_thread = |comments: Vec<SeenComment>, total| {
+        shows(&world, |watched| {
+            watched.writers = vec!["ada".to_owned()];
+            let thread = thread_of("t1", comments);
+            watched.pull.threads = vec![ReviewThread { comments_total: total, ..thread }];
+        });
+        hint(&world);
+    };
+    shows_thread(vec![ada(11), ada(12)], 2);
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    // Strangers fill the thread: of hers, the first alone is read.
+    let strangers = || (13..33).map(|id| comment(id, by("eve", false), "Me too"));
+    shows_thread(std::iter::once(ada(11)).chain(strangers()).collect(), 22);
+    assert_eq!((seen(&world).reviews.threads, offered(&world)), (1, None));
+    // The whole thread is out of what is read, and comes back.
+    shows(&world, |watched| {
+        watched.pull.threads.clear();
+        watched.pull.threads_total = 51;
+    });
+    hint(&world);
+    shows_thread(vec![ada(11), ada(12)], 2);
+    assert_eq!(offered(&world), None);
+    // What she writes next is something to fix.
+    shows_thread(std::iter::once(ada(11)).chain(strangers()).chain([ada(40)]).collect(), 23);
+    assert!(offered(&world).is_some());
 }
 
 #[test]

@@ -347,6 +347,7 @@ fn only_people_with_write_count() {
         by,
         state: ReviewState::ChangesRequested,
         body: "Change it".to_owned(),
+        at_ms: 1,
         commit: FIRST.to_owned(),
     };
     let thread_by = |by: Author| ReviewThread {
@@ -363,6 +364,7 @@ fn only_people_with_write_count() {
             at_ms: 1,
             page: String::new(),
         }],
+        comments_total: 1,
         hunk: String::new(),
     };
     shows(&world, |watched| {

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 /// A field with what is asked of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Field {
+    /// Its name in the answer: the alias, if it has one.
+    pub(super) key: String,
     pub(super) name: String,
     pub(super) arguments: BTreeMap<String, FieldArgument>,
     pub(super) fields: Vec<Selection>,
@@ -129,11 +131,12 @@ impl DocumentReader {
                 found.push(Selection::On(self.words.next()?, self.fields()?));
                 continue;
             }
-            let name = self.words.next()?;
+            let key = self.words.next()?;
+            let name = if self.has(":") { self.words.next()? } else { key.clone() };
             let arguments = if self.has("(") { self.arguments(")")? } else { BTreeMap::new() };
             let is_deep = self.words.peek().is_some_and(|next| next == "{");
             let fields = if is_deep { self.fields()? } else { Vec::new() };
-            found.push(Selection::Field(Field { name, arguments, fields }));
+            found.push(Selection::Field(Field { key, name, arguments, fields }));
         }
         Some(found)
     }
@@ -158,11 +161,12 @@ mod tests {
 
     #[test]
     fn documents_are_read() {
-        let text = "query A($n: Int!, $s: String) { a(first: 2, b: { c: $n }) { ... on B { d } __typename } }";
+        let text = "query A($n: Int!, $s: String) { z: a(first: 2, b: { c: $n }) { ... on B { d } __typename } }";
         let read = read(text).expect("read");
         let kinds: Vec<&str> = read.variables.values().map(String::as_str).collect();
         assert_eq!(kinds, ["Int!", "String"]);
         let [Selection::Field(a)] = read.fields.as_slice() else { panic!("{read:?}") };
+        assert_eq!((&*a.key, &*a.name), ("z", "a"));
         let variables = serde_json::from_str(r#"{"n":7}"#).expect("an object");
         let b = a.arguments["b"].value(&variables);
         assert_eq!((a.arguments["first"].value(&variables), b["c"].clone()), (2.into(), 7.into()));

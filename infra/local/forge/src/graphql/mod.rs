@@ -98,15 +98,15 @@ pub(crate) async fn answer(call: &Call) -> Answer {
         let value = match root(call, field, &variables).await {
             Ok(whole) => {
                 let whole = json!({ &field.name: whole });
-                projection.of(&whole, std::slice::from_ref(one))[&field.name].take()
+                projection.of(&whole, std::slice::from_ref(one))[&field.key].take()
             }
             Err(FieldRefusal { kind, message }) => {
-                let path = [field.name.as_str().into()];
+                let path = [field.key.as_str().into()];
                 projection.errors.push(error(text, kind, &path, &message));
                 Value::Null
             }
         };
-        data.insert(field.name.clone(), value);
+        data.insert(field.key.clone(), value);
     }
     let mut answer = json!({ "data": data });
     if !projection.errors.is_empty() {

@@ -155,6 +155,71 @@ async fn bobbins_poll_reads_all_that_was_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bobbins_poll_reads_the_newest_of_too_much() {
+    let polling = Polling::start("client-much", false).await;
+    let world = &polling.world;
+    let person = async |login: &str| {
+        let token = world.control("person", json!({ "login": login })).await["token"].clone();
+        let permission = json!({ "permission": if login == "zoe" { "push" } else { "pull" } });
+        let path = format!("/repos/laptop/web/collaborators/{login}");
+        let added = world.api(Method::PUT, &path, &world.id.user_token).json(&permission);
+        assert!(world.send(added).await.0.is_success(), "{login}");
+        token.as_str().unwrap().to_owned()
+    };
+    let said = async |token: &str, path: &str, body: Value| {
+        let path = format!("/repos/laptop/web/{path}");
+        let (status, answer) = world.send(world.api(Method::POST, &path, token).json(&body)).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer
+    };
+    let place = |nth: u32| json!({ "body": format!("t{nth}"), "path": "a.txt", "line": 1 + nth % 2, "side": "RIGHT" });
+    let comments: Vec<Value> = (1..=51).map(place).collect();
+    let review = json!({ "event": "COMMENT", "body": "Much", "comments": comments });
+    polling.ada(Method::POST, "pulls/1/reviews", review).await;
+    // Times have seconds.
+    world.control("clock", json!({ "advance_ms": 2_000 })).await;
+    for nth in 1..=21 {
+        let token = person(&format!("p{nth}")).await;
+        said(&token, "pulls/1/reviews", json!({ "event": "APPROVE" })).await;
+    }
+    let top = polling.polled().await.unwrap().threads[49].comments[0].id;
+    let replies = format!("pulls/1/comments/{top}/replies");
+    let (eve, zoe) = (person("eve").await, person("zoe").await);
+    for nth in 1..=20 {
+        said(&eve, &replies, json!({ "body": format!("r{nth}") })).await;
+    }
+    said(&zoe, &replies, json!({ "body": "r21" })).await;
+    for nth in 1..=31 {
+        said(&eve, "issues/1/comments", json!({ "body": format!("c{nth}") })).await;
+    }
+
+    let seen = polling.polled().await.unwrap();
+    let bodies =
+        |all: &[SeenComment]| all.iter().map(|one| one.body.clone()).collect::<Vec<_>>().join(" ");
+    let first = &seen.threads[0];
+    assert_eq!((seen.threads.len(), seen.threads_total, &*first.comments[0].body), (50, 51, "t2"));
+    assert!(!first.is_cut());
+    let long = &seen.threads[49];
+    assert_eq!(
+        bodies(&long.comments),
+        "t51 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13 r14 r15 r16 r17 r18 r19 r20 r21"
+    );
+    assert_eq!((long.comments_total, long.is_cut()), (22, true));
+    // Who comments on a line has made a review, too.
+    let reviewers: Vec<&str> = seen.reviews.iter().map(|one| &*one.by.login).collect();
+    assert_eq!((seen.reviews_total, reviewers.len()), (24, 20));
+    assert_eq!((reviewers[0], reviewers[17], reviewers[19]), ("p4", "p21", "zoe"));
+    assert_eq!((seen.comments_total, seen.comments.len()), (31, 30));
+    assert_eq!((&*seen.comments[0].body, &*seen.comments[29].body), ("c2", "c31"));
+    let authors = seen.authors();
+    assert_eq!((authors.len(), &*authors[20]), (21, "ada"));
+    assert_eq!(authors[..3], ["zoe", "eve", "p21"]);
+    let writers = polling.client.writers(&polling.at, &authors[..20]).await.unwrap();
+    assert_eq!(writers, ["zoe"]);
+    polling.world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bobbins_poll_reads_how_it_could_be_merged() {
     let polling = Polling::start("client-merge", false).await;
     let world = &polling.world;

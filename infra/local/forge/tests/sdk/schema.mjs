@@ -15,6 +15,8 @@ for (const { query, variables, data } of given.answers) {
   const wrong = validate(schema, document).map(({ message }) => message)
   const { data: executed, errors } = await execute({
     schema, document, rootValue: data, variableValues: variables, typeResolver: ({ __typename }) => __typename ?? 'User',
+    // The answer has aliases for names.
+    fieldResolver: (answered, _arguments, _context, { path }) => answered[path.key],
   })
   wrong.push(...(errors ?? []).map(({ message, path }) => `${path?.join('.')}: ${message}`))
   const plain = JSON.parse(JSON.stringify(executed))

@@ -21,10 +21,10 @@ use crate::records::pull_request::{
 };
 use crate::records::responses::{NewRemark, PullRequestResponse, Remark};
 use crate::records::session::Session;
-use crate::records::watch::{Fix, FixedThread, Watch};
+use crate::records::watch::{BegunThread, Fix, FixedThread, Watch};
 use crate::text::{shorten, visible};
 
-/// Names that are remembered: far more than one pull request has.
+/// Names that are remembered, and threads: far more than one pull request has.
 const BEGUN_MAX: usize = 200;
 /// Failed checks of which a fix reads what they say.
 const CHECKS_MAX: usize = 5;
@@ -93,7 +93,7 @@ pub(super) fn items(
     let (mut reviews, mut threads) = (REVIEWS_MAX, THREADS_MAX);
     let new = all(watch.repository.id, pull, failed, trusted)
         .into_iter()
-        .filter(|(name, _)| !watch.begun.contains(name))
+        .filter(|(name, reason)| !watch.begun.contains(name) && !is_before_a_fix(watch, reason))
         .filter(|(_, about)| {
             let left = match about {
                 FixReason::Review(_) => &mut reviews,
@@ -107,6 +107,14 @@ pub(super) fn items(
     let mut names: Vec<String> = new.map(|(name, _)| name).collect();
     names.sort();
     names
+}
+
+/// Whether a fix was begun for a newer comment of the thread, which the poll did not read or does not count.
+fn is_before_a_fix(watch: &Watch, reason: &FixReason<'_>) -> bool {
+    let FixReason::Thread(thread, last) = reason else {
+        return false;
+    };
+    watch.begun_threads.iter().any(|begun| begun.id == thread.id && begun.comment > last.id)
 }
 
 /// The name of the fix for these; `None` if there is nothing to fix.
@@ -207,10 +215,13 @@ fn begin(
         match reason {
             FixReason::Thread(thread, last) => {
                 watch.respond(PullRequestResponse::Seen(Remark::Line(last.id)));
+                watch.begun_threads.retain(|begun| begun.id != thread.id);
+                watch.begun_threads.push(BegunThread { id: thread.id.clone(), comment: last.id });
                 threads.extend(thread.comments.first().map(|first| FixedThread {
                     id: thread.id.clone(),
                     top: first.id,
-                    is_bots: first.by.is_bot,
+                    // What was not read may still be open.
+                    is_bots: first.by.is_bot && !thread.is_cut(),
                 }));
             }
             FixReason::Review(review) if !review.by.is_bot => {
@@ -222,6 +233,8 @@ fn begin(
     watch.begun.extend(items.iter().cloned());
     let surplus = watch.begun.len().saturating_sub(BEGUN_MAX);
     watch.begun.drain(..surplus);
+    let surplus = watch.begun_threads.len().saturating_sub(BEGUN_MAX);
+    watch.begun_threads.drain(..surplus);
     let press = context.delivery.message.id.clone();
     let (name, items) = (wanted.to_owned(), items.to_vec());
     watch.fix = Some(Fix { name, press, items, threads, reviewers, asks });

@@ -20,8 +20,8 @@ use crate::records::pull_request::{
 };
 use crate::records::session::Session;
 use crate::records::watch::{
-    CardSight, CheckSummary, CheckWord, PullRequestCard, ReviewSummary, SeenPullRequest,
-    ShownNames, Watch,
+    CardSight, CheckSummary, CheckWord, PartlyRead, PolledList, PullRequestCard, ReviewSummary,
+    SeenPullRequest, ShownNames, Watch,
 };
 use crate::tenant::selection::{bot_name, review_bots};
 
@@ -306,6 +306,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
             checks: summary,
             reviews: reviews_of(pull, &trusted),
             merge: pull.merge,
+            unread: unread(&seen),
             fix: fix::name(&to_fix.items),
         }),
     };
@@ -388,6 +389,26 @@ fn reviews_of(pull: &PolledPullRequest, trusted: &Trusted<'_>) -> ReviewSummary 
         threads: threads.count(),
         is_required: pull.decision == ReviewDecision::Required,
     }
+}
+
+/// The lists of which the poll did not read all.
+fn unread(seen: &WatchedPullRequest) -> Vec<PartlyRead> {
+    let pull = &seen.pull;
+    let long = || pull.threads.iter().filter(|thread| thread.is_cut());
+    let people = pull.authors().len();
+    let lists = [
+        (PolledList::Threads, pull.threads.len(), pull.threads_total),
+        (
+            PolledList::ThreadComments,
+            long().map(|thread| thread.comments.len()).sum(),
+            long().map(|thread| thread.comments_total).sum(),
+        ),
+        (PolledList::Reviews, pull.reviews.len(), pull.reviews_total),
+        (PolledList::Comments, pull.comments.len(), pull.comments_total),
+        (PolledList::People, people.saturating_sub(seen.not_asked), people),
+    ];
+    let part = |(what, read, total)| (total > read).then_some(PartlyRead { what, read, total });
+    lists.into_iter().filter_map(part).collect()
 }
 
 /// Whether the effect is one of the watch's.
