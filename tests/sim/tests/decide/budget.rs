@@ -207,11 +207,9 @@ fn press_passes_only_what_its_author_may() {
         deliver_until_done(world, &message, 1);
         outcomes(world).pop().unwrap() == Outcome::Answered
     };
-    for (scope, used) in [
-        (of_ann(), 10 * DOLLAR),
-        (of_channel(), 100 * DOLLAR),
-        (of_tenant(), 300 * DOLLAR),
-    ] {
+    for (scope, used) in
+        [(of_ann(), 10 * DOLLAR), (of_channel(), 100 * DOLLAR), (of_tenant(), 300 * DOLLAR)]
+    {
         assert!(!press(&spent(scope.clone(), used), false), "{scope:?}");
         assert!(press(&spent(scope.clone(), used), true), "{scope:?}");
     }
@@ -243,6 +241,9 @@ fn lost_turn_counts_what_was_seen() {
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &asked("m1", |_| ()), 2);
     assert_ne!(outcomes(&world), [Outcome::Answered]);
-    assert_eq!((world.with(|s| s.sums[&of_tenant()]), record(&world).spent), (70 * CENT, 70 * CENT));
+    assert_eq!(
+        (world.with(|s| s.sums[&of_tenant()]), record(&world).spent),
+        (70 * CENT, 70 * CENT)
+    );
     assert_eq!(notices(&world), [""; 0]);
 }
