@@ -5,17 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_cloud::store::DUE_SHARDS;
+use bobbin_chat::Chats;
+use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::Control;
 use bobbin_core::shown::usage::{UsagePage, dearest, of_thread, scopes};
-use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd, month};
+use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd, month, month_of};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::commands::argument::BUDGET;
 
 use crate::control::Lane;
+
+/// Threads whose records are read for one answer.
+const THREADS_MAX: usize = 500;
 
 impl Lane<'_> {
     /// Shown only to the requester.
@@ -52,9 +56,18 @@ impl Lane<'_> {
             let found = self.store.armed_of(shard, &prefix).await;
             threads.extend(found.map_err(|e| e.failure())?);
         }
-        let records = self.store.records(&threads).await.map_err(|e| e.failure())?;
-        let shown = |thread: &ThreadKey| thread.shown().unwrap_or_else(|| format!("`{thread}`"));
-        Ok(dearest(records.iter().map(|(session, _)| (shown(&session.thread), of_thread(session)))))
+        // A direct message is between the agent and one person.
+        threads.retain(|thread| !Chats::is_direct(thread));
+        threads.truncate(THREADS_MAX);
+        let mut spent = Vec::new();
+        for some in threads.chunks(RECORDS_MAX) {
+            let records = self.store.records(some).await.map_err(|e| e.failure())?;
+            spent.extend(records.iter().map(|(session, _)| {
+                let thread = &session.thread;
+                (thread.shown().unwrap_or_else(|| format!("`{thread}`")), of_thread(session))
+            }));
+        }
+        Ok(dearest(spent))
     }
 
     /// What each person has spent this month, by their ids.
@@ -67,7 +80,7 @@ impl Lane<'_> {
         let mut people: BTreeMap<String, MicroUsd> = BTreeMap::new();
         for (name, sum) in stored.map_err(|e| e.failure())? {
             if let Some(BudgetScope::Person { id, day }) = BudgetScope::named(&name)
-                && day.starts_with(&month)
+                && month_of(&day) == month
             {
                 *people.entry(format!("`{id}`")).or_default() += sum;
             }

@@ -250,7 +250,13 @@ pub fn day(at_ms: Ms) -> String {
 /// The month of a moment, as `2026-11`.
 #[must_use]
 pub fn month(at_ms: Ms) -> String {
-    day(at_ms)[..7].to_owned()
+    month_of(&day(at_ms)).to_owned()
+}
+
+/// The month of a day, as `2026-11`.
+#[must_use]
+pub fn month_of(day: &str) -> &str {
+    day.rsplit_once('-').map_or(day, |(month, _)| month)
 }
 
 /// The first day after the month of a moment, as `2026-12-01`.
