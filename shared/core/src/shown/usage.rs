@@ -99,9 +99,9 @@ impl UsagePage {
             ("channels", self.budgets.channel_month),
             ("this place", self.budgets.month),
         ];
-        let missing = all.iter().filter(|(_, budget)| budget.is_none());
-        let missing: Vec<&str> = missing.map(|(what, _)| *what).collect();
-        let how = format!("Who manages this place sets one with `{}`.", self.command);
+        let missing = all.into_iter().filter(|(_, budget)| budget.is_none());
+        let missing: Vec<&str> = missing.map(|(what, _)| what).collect();
+        let how = format!("A manager sets one with `{}`.", self.command);
         match missing[..] {
             [] => None,
             [_, _, _] => Some(format!(
@@ -173,7 +173,7 @@ Dearest threads that have a sandbox:
 - <#2> $1.50
 People, this month:
 - `4` $100.00
-Not counted, for want of a budget: channels. Who manages this place sets one with `/sandbox-config budget`.
+Not counted, for want of a budget: channels. A manager sets one with `/sandbox-config budget`.
 Days and months are UTC's. A running task counts with all that it may spend."
         );
     }
@@ -186,7 +186,7 @@ Days and months are UTC's. A running task counts with all that it may spend."
             page.words(),
             "\
 This thread: $1.32
-Only threads are counted, because nobody and nothing else has a budget here. Who manages this place sets one with `/sandbox-config budget`."
+Only threads are counted, because nobody and nothing else has a budget here. A manager sets one with `/sandbox-config budget`."
         );
         assert_eq!(scopes(&Budgets::default(), "4", "20", NOW_MS), []);
     }
