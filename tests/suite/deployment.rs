@@ -13,12 +13,13 @@ use serde_yaml_ng::Value;
 
 /// Where what an alarm of Bobbin's own counts is driven: event, file, test.
 #[rustfmt::skip]
-const COUNTED: [(&str, Alarm, &str, &str); 10] = [
+const COUNTED: [(&str, Alarm, &str, &str); 11] = [
     ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "unqueued_request_is_counted"),
     ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
     ("message.given_up", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
     ("turn.unposted", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "undelivered_end_is_signalled_once"),
     ("turn.lost", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "ended_turn_is_signalled_once"),
+    ("stack.budget_spent", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "only_the_stacks_exhausted_budget_wakes_the_operator"),
     ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
     ("chat.outage.began", Alarm::ServiceAway, "tests/sim/tests/decide/outages.rs", "chat_outage_is_signalled_once"),
     ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "workers_share_one_breaker"),

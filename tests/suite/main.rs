@@ -5,6 +5,7 @@ mod agents;
 mod artifacts;
 mod asks;
 mod browser;
+mod budgets;
 mod choice;
 mod costs;
 mod deployment;
@@ -152,6 +153,7 @@ fn behind() -> Vec<Trial> {
         nudges::trials(),
         vercel::trials(),
         waiting::trials(),
+        budgets::trials(),
         direct::trials(),
         outside::trials(),
         asks::trials(),

@@ -247,6 +247,7 @@ Bobbin (only you see it)
   Defaults: none
   Defaults of this channel: none of its own
   Repositories of the forge: all
+  Budgets: none
 
 Bobbin (only you see it)
   Done: the default model is openai/gpt-5.
@@ -320,6 +321,7 @@ Bobbin (only you see it)
   Defaults: none
   Defaults of this channel: repository octo/service
   Repositories of the forge: all
+  Budgets: none
   Last changes:
   - <some time> ago, Ada: removed `{role}` from the list
   - <some time> ago, Ada: allowed `{role}`

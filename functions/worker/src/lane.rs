@@ -446,6 +446,7 @@ impl Worker {
             forge: parts.forge.as_deref(),
             limits: &self.config.limits,
             model: &self.config.model,
+            usage_by_person: self.config.chats.usage_by_person,
             metrics: &self.metrics,
         }
     }

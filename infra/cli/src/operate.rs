@@ -22,11 +22,12 @@ mod show;
 mod stack;
 mod task;
 mod threads;
+mod usage;
 
 use bobbin_core::records::message::Operation;
 
 pub use self::arguments::OperateCommand;
-use self::arguments::{DeadCommand, PrCommand, SandboxCommand, Thread};
+use self::arguments::{DeadCommand, PrCommand, SandboxCommand, Thread, UsageCommand};
 use self::stack::Stack;
 use crate::output::{CommandError, Output};
 use crate::target::{StackOptions, StackTarget};
@@ -71,6 +72,10 @@ pub async fn run(
         },
         OperateCommand::Pr(PrCommand::Show(what)) => pr::show(&stack, what).await,
         OperateCommand::Pr(PrCommand::Open(what)) => pr::open(&stack, what).await,
+        OperateCommand::Usage(what) => match &what.command {
+            Some(UsageCommand::Forget(what)) => usage::forget(&stack, what).await,
+            None => usage::run(&stack, what).await,
+        },
         OperateCommand::Dead(DeadCommand::List) => dead::list(&stack).await,
         OperateCommand::Dead(DeadCommand::Replay(what)) => dead::replay(&stack, what).await,
     }

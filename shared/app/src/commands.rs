@@ -17,6 +17,7 @@ mod settle;
 mod setup;
 mod status;
 mod stop;
+mod usage;
 mod withdraw;
 
 use bobbin_core::base::failure::Failure;
@@ -93,6 +94,7 @@ impl Lane<'_> {
         }
         match command {
             Command::Status => self.status(control, found, arrival.now_ms).await,
+            Command::Usage => self.usage(control, found, arrival.now_ms).await,
             // These take more than the command's name.
             Command::Sandbox
             | Command::Say

@@ -46,6 +46,8 @@ pub struct Lane<'a> {
     pub limits: &'a Limits,
     /// The agent's model, shown on cards.
     pub model: &'a str,
+    /// Managers see what each person has spent.
+    pub usage_by_person: bool,
     /// Counts control messages that were given up.
     pub metrics: &'a Metrics,
 }

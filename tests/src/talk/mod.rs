@@ -278,6 +278,15 @@ impl Talk<'_> {
         .await
     }
 
+    /// Asks what was spent, and waits until the person alone is told these words.
+    ///
+    /// # Panics
+    /// When they are not told within their bound.
+    pub async fn usage(&self, words: &str) {
+        self.sent("sandbox-usage", &json!({}), "usage").await;
+        self.whispered(words).await;
+    }
+
     /// Asks for a fresh sandbox and waits until the old one is gone.
     ///
     /// # Panics

@@ -33,6 +33,8 @@ pub enum OperateCommand {
     /// Show and open the pull request of a thread's work
     #[command(subcommand)]
     Pr(PrCommand),
+    /// Show what was spent on models, by months; forget the sums of a person
+    Usage(ShowUsage),
     /// List dead letters, and send them again
     #[command(subcommand)]
     Dead(DeadCommand),
@@ -69,6 +71,36 @@ pub struct OpenPullRequest {
     /// Wait at most this long for the end (90s, 30m)
     #[arg(long = "wait", value_name = "TIME", default_value = "3m", value_parser = duration_ms)]
     pub wait_ms: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ShowUsage {
+    #[command(subcommand)]
+    pub command: Option<UsageCommand>,
+    /// Only those of this tenant (discord:GUILD or slack:TEAM)
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<Tenant>,
+    /// Print comma-separated values
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// What can be done with stored sums.
+#[derive(Debug, Subcommand)]
+pub enum UsageCommand {
+    /// Delete the sums of a person: what they have spent on each day
+    Forget(ForgetSums),
+}
+
+#[derive(Debug, Args)]
+pub struct ForgetSums {
+    /// The person, by the chat's id
+    #[arg(long, value_name = "ID")]
+    pub person: String,
+    /// The server or workspace (discord:GUILD or slack:TEAM)
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Tenant,
 }
 
 /// What can be done with threads.

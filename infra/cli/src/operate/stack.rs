@@ -30,6 +30,8 @@ pub struct Stack {
     pub store: Store,
     /// The stack's limits.
     pub limits: Limits,
+    /// The operator lets what each person has spent be shown.
+    pub usage_by_person: bool,
     /// How to name it in commands: `--laptop` or `--stack NAME`.
     pub said: String,
     target: StackTarget,
@@ -52,6 +54,7 @@ impl Stack {
             id: deployed.id().to_owned(),
             store: deployed.store()?,
             limits: overrides.limits,
+            usage_by_person: overrides.chats.usage_by_person,
             page_url: overrides.chats.page_url,
             said: target.said(),
             target,

@@ -1,10 +1,14 @@
-//! The button *Run again*: runs the prompt of a failed turn once more.
+//! The buttons *Run again* and *Continue*: run the prompt of a failed turn once more, or let one go on that a budget has
+//! ended.
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId, digest};
 use bobbin_core::records::card::Post;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Announce, Body, Control, Message, Prompt, Work};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::budgets::dollars;
 use bobbin_core::text::{one_line, shorten};
 
 use crate::control::Lane;
@@ -13,7 +17,7 @@ use crate::control::Lane;
 const AGAIN_CHARS_MAX: usize = 200;
 
 impl Lane<'_> {
-    /// The prompt of a failed turn goes into the thread's group once more, as a new turn whose id is derived from the
+    /// The prompt of such a turn goes into the thread's group once more, as a new turn whose id is derived from the
     /// first one's: it runs once, however often the button is clicked.
     pub(super) async fn again(
         &self,
@@ -21,40 +25,44 @@ impl Lane<'_> {
         turn: &TurnId,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let found = self
-            .entries(&control.thread, &[turn.to_owned()])
-            .await?
-            .pop()
-            .and_then(|entry| entry.again);
-        let Some(prompt) = found else {
+        let id: TurnId = again_id(&control.thread, turn).into();
+        let mut entries = self.entries(&control.thread, &[turn.to_owned(), id.clone()]).await?;
+        let is_over = entries.iter().any(|entry| entry.turn == id);
+        entries.retain(|entry| entry.turn == *turn);
+        let Some(LedgerEntry { again: Some(prompt), outcome, asked, .. }) = entries.pop() else {
             const GONE: &str =
                 "The text of that task is no longer kept. Send it again as a new message.";
             return self.chat.answer(&control.reply, GONE).await;
         };
-        let id: TurnId = again_id(&control.thread, turn).into();
-        self.name_again(control, &id, &prompt.text).await;
+        // Somebody whose budget it did not raise may have pressed before.
+        if prompt.extends && is_over {
+            const PRESSED: &str = "Somebody has pressed this before. The newest card below has the button that counts.";
+            return self.chat.answer(&control.reply, PRESSED).await;
+        }
+        let said = Said::of(&outcome, &prompt, &asked);
+        self.name_again(control, &id, &said).await;
+        let membership = if prompt.extends {
+            self.membership_if_said(control).await?
+        } else {
+            control.membership.clone()
+        };
         let message = Body::Message(Message {
             id,
             thread: control.thread.clone(),
             accepted_at_ms: now_ms,
-            work: Work::Prompt(Prompt {
-                by: control.by.clone(),
-                membership: control.membership.clone(),
-                ..prompt
-            }),
+            work: Work::Prompt(Prompt { by: control.by.clone(), membership, ..prompt }),
         });
         let later = |e: QueueError| Failure::Wait { after_ms: 0, seen: e.to_string() };
         self.queues.send(&message).await.map_err(later)?;
         if let Some(announce) = Announce::of(&message) {
             self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        self.chat.answer(&control.reply, "It runs again, below.").await
+        self.chat.answer(&control.reply, &said.answer).await
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.
-    async fn name_again(&self, control: &Control, id: &TurnId, task: &str) {
-        let task = shorten(&one_line(task), AGAIN_CHARS_MAX);
-        let words = format!("{} runs this again: {task}", one_line(&control.by.name));
+    async fn name_again(&self, control: &Control, id: &TurnId, said: &Said) {
+        let words = format!("{} {}", one_line(&control.by.name), said.notice);
         let notice = Post::Notice(words);
         // Not the turn's own id: the posts of its run use that.
         let name = TurnId::from(format!("{id}-task"));
@@ -64,6 +72,36 @@ impl Lane<'_> {
         };
         if let Err(failure) = said.await {
             tracing::info!(event = "again.notice.failed", thread = %control.thread, ?failure, "the notice of a repeated task could not be posted");
+        }
+    }
+}
+
+/// What is said of a press.
+struct Said {
+    /// To the thread, after the person's name.
+    notice: String,
+    /// To the person.
+    answer: String,
+}
+
+impl Said {
+    fn of(outcome: &Outcome, prompt: &Prompt, asked: &str) -> Self {
+        match outcome {
+            Outcome::OverBudget { more, .. } => {
+                let more = dollars(*more);
+                let task = shorten(&one_line(asked), AGAIN_CHARS_MAX);
+                Self {
+                    notice: format!("lets this go on with {more} more: {task}"),
+                    answer: format!("It goes on with {more} more, below."),
+                }
+            }
+            _ => {
+                let task = shorten(&one_line(&prompt.text), AGAIN_CHARS_MAX);
+                Self {
+                    notice: format!("runs this again: {task}"),
+                    answer: "It runs again, below.".to_owned(),
+                }
+            }
         }
     }
 }

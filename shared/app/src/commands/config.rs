@@ -152,6 +152,21 @@ impl Lane<'_> {
         saved.map_err(|e| e.failure())
     }
 
+    /// The person's membership; where the platform does not say it, with nothing but what the request says.
+    pub(super) async fn membership_if_said(
+        &self,
+        control: &Control,
+    ) -> Result<Membership, Failure> {
+        match self.membership(control).await {
+            Ok(membership) => Ok(membership),
+            Err(Failure::Wait { after_ms, seen }) => Err(Failure::Wait { after_ms, seen }),
+            Err(failure) => {
+                tracing::warn!(event = "membership.unsure", thread = %control.thread, ?failure, "the platform did not say whether the person is a manager");
+                Ok(control.membership.clone())
+            }
+        }
+    }
+
     /// The person's membership. Discord includes it in the request; Slack is asked.
     pub(super) async fn membership(&self, control: &Control) -> Result<Membership, Failure> {
         // The operator is not a member of the place, so nobody can be asked about them.

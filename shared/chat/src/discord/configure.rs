@@ -1,9 +1,12 @@
 //! `/sandbox-config`: turns the arguments into a change of the settings. Permission is checked when the settings are
 //! written.
 
+use std::borrow::Cow;
+
+use bobbin_core::tenant::budgets::{self, BudgetKind};
 use bobbin_core::tenant::commands::argument::{
-    ALLOW, CHANNEL, CLOSE, DEFAULT, DISALLOW, NONE, OPEN, PERSON, REPOSITORY, ROLE, SANDBOXES,
-    SHOW, VALUE, WHAT,
+    ALLOW, BUDGET, CHANNEL, CLOSE, DEFAULT, DISALLOW, NONE, OPEN, PERSON, REPOSITORY, ROLE,
+    SANDBOXES, SHOW, VALUE, WHAT,
 };
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange, SettingsList};
 
@@ -11,7 +14,7 @@ use super::interaction::InvokedCommand;
 use crate::commands::FilledIn;
 
 /// The change, or why there is none, in words for the person.
-pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'static str> {
+pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
     match command.subcommand() {
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
@@ -25,14 +28,35 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
                 value: value.filter(|value| !value.is_empty()).map(str::to_owned),
             })
         }
-        Some(ALLOW) => listed(command).map(|(list, id)| SettingsChange::Allow { list, id }),
-        Some(DISALLOW) => listed(command).map(|(list, id)| SettingsChange::Disallow { list, id }),
-        Some(OPEN) => repository(command)
-            .map(|(channel, repository)| SettingsChange::Open { channel, repository }),
-        Some(CLOSE) => repository(command)
-            .map(|(channel, repository)| SettingsChange::Close { channel, repository }),
-        _ => Err("This setting no longer exists. `/help` shows the current commands."),
+        Some(ALLOW) => {
+            let (list, id) = listed(command)?;
+            Ok(SettingsChange::Allow { list, id })
+        }
+        Some(DISALLOW) => {
+            let (list, id) = listed(command)?;
+            Ok(SettingsChange::Disallow { list, id })
+        }
+        Some(OPEN) => {
+            let (channel, repository) = repository(command)?;
+            Ok(SettingsChange::Open { channel, repository })
+        }
+        Some(CLOSE) => {
+            let (channel, repository) = repository(command)?;
+            Ok(SettingsChange::Close { channel, repository })
+        }
+        Some(BUDGET) => budget(command),
+        _ => Err("This setting no longer exists. `/help` shows the current commands.".into()),
     }
+}
+
+/// The budgets to set; without any, the settings are shown.
+fn budget(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
+    let filled_in = BudgetKind::ALL.into_iter().filter_map(|kind| {
+        let amount = command.text(kind.word())?.trim();
+        (!amount.is_empty()).then_some((kind.word(), amount))
+    });
+    let set = budgets::typed(filled_in).map_err(|wrong| wrong.to_string())?;
+    Ok(if set.is_empty() { SettingsChange::Show } else { SettingsChange::Budgets { set } })
 }
 
 /// A repository, and the channel for which it is opened or closed.
@@ -79,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(subcommand: &str, options: Value) -> Result<SettingsChange, &'static str> {
+    fn asked(subcommand: &str, options: Value) -> Result<SettingsChange, Cow<'static, str>> {
         let command = json!({"name": "sandbox-config", "options": [{"name": subcommand, "type": 1, "options": options}]});
         change(&serde_json::from_value(command).expect("a command"))
     }
@@ -133,6 +157,21 @@ mod tests {
     }
 
     #[test]
+    fn budgets_are_set_cleared_and_shown() {
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        let set = [(BudgetKind::Turn, Some(2_000_000)), (BudgetKind::Month, None)].into();
+        assert_eq!(
+            asked("budget", json!([text("turn", "2"), text("month", "none")])),
+            Ok(SettingsChange::Budgets { set })
+        );
+        assert_eq!(asked("budget", json!([])), Ok(SettingsChange::Show));
+        assert_eq!(
+            asked("budget", json!([text("turn", "2"), text("user-day", "ten")])),
+            Err("user-day: \"ten\" is no amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed.".into())
+        );
+    }
+
+    #[test]
     fn setup_sets_default_provider() {
         let asked = |options: Value| {
             let command = json!({"name": "sandbox-setup", "options": options});
@@ -156,7 +195,10 @@ mod tests {
     fn invalid_config_commands_are_rejected() {
         let both = json!([{"name": "channel", "type": 7, "value": "7"}, {"name": "role", "type": 8, "value": "8"}]);
         for options in [json!([]), both] {
-            assert_eq!(asked("allow", options), Err("Choose one: a channel, a role or a person."));
+            assert_eq!(
+                asked("allow", options),
+                Err("Choose one: a channel, a role or a person.".into())
+            );
         }
         assert!(asked("default", json!([])).is_err());
         assert!(asked("made-up", json!([])).is_err());

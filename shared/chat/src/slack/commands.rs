@@ -12,7 +12,7 @@ use super::endpoint::{
 use super::escape::quoted;
 use super::help::{CONFIG_HELP, SETUP_HELP, help, sandbox_help};
 use super::limits::ECHO_CHARS_MAX;
-use super::words::{command as read, config, owners, place, setup};
+use super::words::{budget, command as read, config, owners, place, setup};
 use crate::Inbound;
 use crate::commands::{Intent, Typist};
 
@@ -78,9 +78,12 @@ impl Typed<'_> {
         let (text, note) = match first.to_ascii_lowercase().as_str() {
             "" | "help" => (help(), "help"),
             "status" => return self.overview(),
-            "config" => match config(rest, self.channel) {
-                Some(change) => return self.control(Want::Configure { change }, "config"),
-                None => (CONFIG_HELP.to_owned(), "config help"),
+            "config" => match (config(rest, self.channel), budget(rest)) {
+                (Some(change), _) | (_, Some(Ok(change))) => {
+                    return self.control(Want::Configure { change }, "config");
+                }
+                (_, Some(Err(wrong))) => (wrong.to_string(), "unusable budget"),
+                (None, None) => (CONFIG_HELP.to_owned(), "config help"),
             },
             "setup" => match (place(rest, self.channel), owners(rest), setup(rest)) {
                 (Some(change), ..) => return self.control(Want::Configure { change }, "provider"),

@@ -11,6 +11,8 @@ native` or `pull-requests draft`; `here` at the end sets it for this channel onl
 allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the opposite. `/bobbin \
 config open owner/name` (or `all`; `here` at the end: this channel only) lets tasks work on a private repository; `close` \
 ends that. `/bobbin \
+config budget turn:2 thread:5 user-day:10 channel-month:100 month:300` (each optional, in dollars; `none` clears one) \
+bounds what may be spent on models. `/bobbin \
 config direct one` turns all direct messages of a person into one thread with one sandbox; `direct each` gives each \
 message its own thread again. The first allowed channel or user closes Bobbin to all others.";
 

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::ids::BadSandboxName;
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
-use bobbin_core::tenant::commands::argument::REMOVE;
+use bobbin_core::tenant::budgets::{self, NoBudget};
+use bobbin_core::tenant::commands::argument::{BUDGET, REMOVE};
 use bobbin_core::tenant::commands::{Argument, Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
@@ -60,6 +61,18 @@ pub(super) fn setup(words: &str) -> Option<KeyWish> {
         }
         _ => None,
     }
+}
+
+/// Parses the words after `/bobbin config` about budgets: `budget turn:2 month:none`. `None`: they say something else.
+pub(super) fn budget(words: &str) -> Option<Result<SettingsChange, NoBudget>> {
+    let mut words = words.split_whitespace();
+    if !words.next()?.eq_ignore_ascii_case(BUDGET) {
+        return None;
+    }
+    let pairs = words.map(|word| word.split_once(':').unwrap_or((word, "")));
+    Some(budgets::typed(pairs).map(|set| {
+        if set.is_empty() { SettingsChange::Show } else { SettingsChange::Budgets { set } }
+    }))
 }
 
 /// Parses the words after `/bobbin config`; `channel` is where they were typed. `None`: not understood.
@@ -295,6 +308,8 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bobbin_core::tenant::budgets::BudgetKind;
+
     use super::*;
 
     fn mentioned(words: &str) -> Option<(Command, Remainder)> {
@@ -517,6 +532,21 @@ mod tests {
         }
         for task in ["github issues", "github connect the repositories"] {
             assert_eq!(mentioned(task), None, "{task}");
+        }
+    }
+
+    #[test]
+    fn budgets_are_set_cleared_and_shown() {
+        let set = [(BudgetKind::PersonDay, Some(10_000_000)), (BudgetKind::Month, None)].into();
+        assert_eq!(
+            budget("Budget user-day:10 month:NONE"),
+            Some(Ok(SettingsChange::Budgets { set }))
+        );
+        assert_eq!(budget("budget"), Some(Ok(SettingsChange::Show)));
+        assert_eq!(budget("show"), None);
+        for (odd, says) in [("budget turn", "turn: \"\""), ("budget 5", "no budget \"5\"")] {
+            let refused = budget(odd).expect("understood").expect_err(odd).to_string();
+            assert!(refused.contains(says), "{refused}");
         }
     }
 

@@ -46,14 +46,25 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn all_sums(&self, tenant: &Tenant) -> Result<Vec<StoredSum>, StoreError> {
-        let partition = format!("budget:{tenant}");
+        self.sums_in(&format!("budget:{tenant}")).await
+    }
+
+    /// Every stored sum of the stack.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn stack_sums(&self) -> Result<Vec<StoredSum>, StoreError> {
+        self.sums_in("budget:stack").await
+    }
+
+    async fn sums_in(&self, partition: &str) -> Result<Vec<StoredSum>, StoreError> {
         let (mut sums, mut start) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let query = self
                 .table
                 .query("#thread = :thread")
                 .expression_attribute_names("#thread", "thread")
-                .expression_attribute_values(":thread", s(&partition))
+                .expression_attribute_values(":thread", s(partition))
                 .set_exclusive_start_key(start);
             let page = self.table.queried(query).await?;
             let named = |item: &TableItem| Some((text(item, ITEM)?.to_owned(), used(item)));

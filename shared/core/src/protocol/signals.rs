@@ -66,6 +66,8 @@ pub enum SignalKind {
     TurnCancelled,
     /// A budget ended the turn, or let none begin.
     TurnOverBudget,
+    /// The operator's budget of the whole stack did that.
+    StackBudgetSpent,
     /// A turn was lost with its sandbox. Duration: since it was accepted.
     TurnLost,
     /// A waiting prompt was sent into a running turn, and has ended with it.
@@ -76,7 +78,7 @@ pub enum SignalKind {
 
 impl SignalKind {
     /// Every kind of signal.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -103,6 +105,7 @@ impl SignalKind {
         Self::TurnFailed,
         Self::TurnCancelled,
         Self::TurnOverBudget,
+        Self::StackBudgetSpent,
         Self::TurnLost,
         Self::TurnJoined,
         Self::TurnUntold,
@@ -138,6 +141,7 @@ impl SignalKind {
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnOverBudget => "turn.over_budget",
+            Self::StackBudgetSpent => "stack.budget_spent",
             Self::TurnLost => "turn.lost",
             Self::TurnJoined => "turn.joined",
             Self::TurnUntold => "turn.unposted",
@@ -148,7 +152,7 @@ impl SignalKind {
     #[must_use]
     pub const fn alarm(self) -> Option<Alarm> {
         match self {
-            Self::TurnLost | Self::TurnUntold => Some(Alarm::WorkDropped),
+            Self::TurnLost | Self::TurnUntold | Self::StackBudgetSpent => Some(Alarm::WorkDropped),
             Self::ChatOutageBegan => Some(Alarm::ServiceAway),
             Self::TurnFailed => Some(Alarm::TurnFailed),
             _ => None,
@@ -160,8 +164,9 @@ impl SignalKind {
 /// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Requested work was given up, or its end could not be posted: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
-    /// [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
+    /// Requested work was given up or refused for want of the operator's money, or its end could not be posted:
+    /// [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`],
+    /// [`SignalKind::StackBudgetSpent`].
     WorkDropped,
     /// The table, a chat, a sandbox provider or the forge is unavailable or unusable: [`TABLE_FAILED`],
     /// [`SignalKind::ChatOutageBegan`],
@@ -246,6 +251,8 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             kind: match ended.outcome {
                 Outcome::Answered => SignalKind::TurnAnswered,
                 Outcome::Failed { .. } => SignalKind::TurnFailed,
+                // Of the others people in the chat can spend more.
+                Outcome::OverBudget { more: 0, .. } => SignalKind::StackBudgetSpent,
                 Outcome::OverBudget { .. } => SignalKind::TurnOverBudget,
                 Outcome::Cancelled { .. } => SignalKind::TurnCancelled,
                 Outcome::Lost => SignalKind::TurnLost,
@@ -445,6 +452,18 @@ mod tests {
         };
         assert_eq!(names(Some(&before), &ended), [("turn.lost", None)]);
         assert_eq!(names(Some(&ended), &ended), []);
+    }
+
+    #[test]
+    fn only_the_stacks_exhausted_budget_wakes_the_operator() {
+        let ended = |more| {
+            let outcome = Outcome::OverBudget { reason: String::new(), more };
+            let ended = vec![EndedTurn { id: "t".into(), outcome, at_ms: 5_000 }];
+            let emitted = signals(Some(&session()), &Session { ended, ..session() }, 5_000);
+            emitted.iter().map(|one| (one.kind.name(), one.kind.alarm())).collect::<Vec<_>>()
+        };
+        assert_eq!(ended(0), [("stack.budget_spent", Some(Alarm::WorkDropped))]);
+        assert_eq!(ended(2_000_000), [("turn.over_budget", None)]);
     }
 
     #[test]

@@ -5,3 +5,4 @@ pub mod overview;
 pub mod sandboxes;
 pub mod status;
 pub mod tools;
+pub mod usage;

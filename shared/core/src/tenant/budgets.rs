@@ -1,9 +1,13 @@
 //! Budgets: how much money each scope may spend. Nothing is capped until somebody sets it; of several, the first that
 //! is exhausted decides. Amounts are millionths of a US dollar; days and months are UTC's.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::base::credentials::redact;
 use crate::base::ids::{Ms, Tenant};
+use crate::text::{one_line, shorten};
 
 /// Millionths of a US dollar.
 pub type MicroUsd = u64;
@@ -16,6 +20,8 @@ pub const RESERVED_MIN: MicroUsd = 50_000;
 pub const BUDGET_MAX: MicroUsd = 1_000_000_000_000;
 
 const DAY_MS: u64 = 86_400_000;
+/// Characters of something typed that an error repeats.
+const SHOWN_CHARS_MAX: usize = 40;
 
 /// The budgets of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -61,6 +67,12 @@ impl BudgetKind {
     pub const ALL: [Self; 5] =
         [Self::Turn, Self::Thread, Self::PersonDay, Self::ChannelMonth, Self::Month];
 
+    /// The one that managers set by this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word().eq_ignore_ascii_case(name))
+    }
+
     /// Its name in commands.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -71,6 +83,19 @@ impl BudgetKind {
             Self::ChannelMonth => "channel-month",
             Self::Month => "month",
             Self::Stack => "stack",
+        }
+    }
+
+    /// What is set, for the list that a chat shows during typing.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Turn => "Dollars for each task, such as 2 or 2.50; none clears it",
+            Self::Thread => "Dollars for each thread, for all its time",
+            Self::PersonDay => "Dollars for each person, each day",
+            Self::ChannelMonth => "Dollars for each channel, each month",
+            Self::Month => "Dollars for all of this place, each month",
+            Self::Stack => "Dollars for the whole stack, each month",
         }
     }
 
@@ -164,6 +189,23 @@ impl BudgetScope {
         }
     }
 
+    /// The scope of a tenant's stored sum, by the name of its item; `None` if no build names one so.
+    #[must_use]
+    pub fn named(item: &str) -> Option<Self> {
+        let mut parts = item.split('#');
+        let parts = (parts.next()?, parts.next()?, parts.next(), parts.next());
+        Some(match parts {
+            ("user", id, Some(day), None) => {
+                Self::Person { id: id.to_owned(), day: day.to_owned() }
+            }
+            ("channel", id, Some(month), None) => {
+                Self::Channel { id: id.to_owned(), month: month.to_owned() }
+            }
+            ("month", month, None, None) => Self::Tenant { month: month.to_owned() },
+            _ => return None,
+        })
+    }
+
     /// The kind of its budget.
     #[must_use]
     pub const fn kind(&self) -> BudgetKind {
@@ -208,7 +250,13 @@ pub fn day(at_ms: Ms) -> String {
 /// The month of a moment, as `2026-11`.
 #[must_use]
 pub fn month(at_ms: Ms) -> String {
-    day(at_ms)[..7].to_owned()
+    month_of(&day(at_ms)).to_owned()
+}
+
+/// The month of a day, as `2026-11`.
+#[must_use]
+pub fn month_of(day: &str) -> &str {
+    day.rsplit_once('-').map_or(day, |(month, _)| month)
 }
 
 /// The first day after the month of a moment, as `2026-12-01`.
@@ -248,7 +296,10 @@ pub fn parse(text: &str) -> Result<Option<MicroUsd>, String> {
     if text.eq_ignore_ascii_case("none") {
         return Ok(None);
     }
-    let wrong = || format!("{text:?} is no amount. Write dollars, such as 2 or 2.50, or none.");
+    let wrong = || {
+        let shown = shorten(&redact(&one_line(text)), SHOWN_CHARS_MAX);
+        format!("{shown:?} is no amount. Write dollars, such as 2 or 2.50, or none.")
+    };
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_plain = |digits: &str| digits.chars().all(|c| c.is_ascii_digit());
     if whole.is_empty() || part.len() > 2 || !is_plain(whole) || !is_plain(part) {
@@ -265,6 +316,42 @@ pub fn parse(text: &str) -> Result<Option<MicroUsd>, String> {
         }
         amount => Ok(Some(amount)),
     }
+}
+
+/// Why budgets as typed cannot be set, in words for the person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoBudget {
+    /// No budget has this name.
+    #[error(
+        "There is no budget {0:?}. Write one or more of turn:2 thread:5 user-day:10 channel-month:100 month:300, in dollars, or none instead of an amount. Nothing was changed."
+    )]
+    Unknown(String),
+    /// The amount is none.
+    #[error("{of}: {why} Nothing was changed.")]
+    Amount {
+        /// The name of the budget.
+        of: &'static str,
+        /// What was expected.
+        why: String,
+    },
+}
+
+/// Budgets as typed: pairs of a name and an amount. The last amount of a name counts.
+///
+/// # Errors
+/// The first name or amount that cannot be used.
+pub fn typed<'a>(
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<BTreeMap<BudgetKind, Option<MicroUsd>>, NoBudget> {
+    let one = |(name, amount): (&str, &str)| {
+        let kind = BudgetKind::named(name)
+            .ok_or_else(|| NoBudget::Unknown(shorten(&redact(&one_line(name)), SHOWN_CHARS_MAX)))?;
+        match parse(amount) {
+            Ok(amount) => Ok((kind, amount)),
+            Err(why) => Err(NoBudget::Amount { of: kind.word(), why }),
+        }
+    };
+    pairs.into_iter().map(one).collect()
 }
 
 /// An amount for people: `$2.00`.
@@ -289,6 +376,45 @@ mod tests {
             (day(end), next_day(end), next_month(end)),
             ("2026-12-31".to_owned(), "2027-01-01".to_owned(), "2027-01-01".to_owned())
         );
+    }
+
+    #[test]
+    fn typed_budgets_are_all_set_or_none() {
+        let set = typed([("turn", "2"), ("User-Day", "$10.50"), ("month", "none")]);
+        let expected = [
+            (BudgetKind::Turn, Some(2_000_000)),
+            (BudgetKind::PersonDay, Some(10_500_000)),
+            (BudgetKind::Month, None),
+        ];
+        assert_eq!(set, Ok(expected.into()));
+        let said =
+            |pairs: &[(&str, &str)]| typed(pairs.iter().copied()).expect_err("refused").to_string();
+        assert_eq!(
+            said(&[("turn", "2"), ("week", "7")]),
+            "There is no budget \"week\". Write one or more of turn:2 thread:5 user-day:10 channel-month:100 month:300, in dollars, or none instead of an amount. Nothing was changed."
+        );
+        assert_eq!(
+            said(&[("turn", "2"), ("month", "much")]),
+            "month: \"much\" is no amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed."
+        );
+        assert_eq!(
+            said(&[("thread", "0.01")]),
+            "thread: A budget is at least $0.05. Nothing was changed."
+        );
+    }
+
+    #[test]
+    fn a_stored_sum_names_its_scope() {
+        let month = || "2026-11".to_owned();
+        for scope in [
+            BudgetScope::Person { id: "U1".to_owned(), day: "2026-11-28".to_owned() },
+            BudgetScope::Channel { id: "C1".to_owned(), month: month() },
+            BudgetScope::Tenant { month: month() },
+        ] {
+            let (_, item) = scope.place(&Tenant::slack("T1"));
+            assert_eq!(BudgetScope::named(&item), Some(scope));
+        }
+        assert_eq!(BudgetScope::named("user#U1"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub use self::row::{
     Argument, CommandRow, HelpText, Reach, Spoken, Takes, Topic, WhoMay, Writing, help,
 };
 use self::row::{flag, optional, required, subcommand};
+use crate::tenant::budgets::BudgetKind;
 use crate::tenant::settings::DefaultKind;
 
 /// A command. The order is that of [`TABLE`]; queued messages use the variant's name.
@@ -30,6 +31,7 @@ pub enum Command {
     Config,
     Setup,
     GitHub,
+    Usage,
     Help,
 }
 
@@ -68,6 +70,7 @@ pub mod argument {
     pub const DISALLOW: &str = "disallow";
     pub const OPEN: &str = "open";
     pub const CLOSE: &str = "close";
+    pub const BUDGET: &str = "budget";
     /// A repository of the forge.
     pub const REPOSITORY: &str = "repository";
     /// Subject and text of a pull request.
@@ -81,9 +84,9 @@ pub mod argument {
 }
 
 use argument::{
-    ALL, ALLOW, BODY, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT, FILE, IN, IN_SHARED,
-    KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PR, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE,
-    RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
+    ALL, ALLOW, BODY, BUDGET, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT, FILE, IN,
+    IN_SHARED, KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PR, PROMPT, PROVIDER, REMOVE,
+    REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
 };
 
 const MODEL: Argument = optional(
@@ -108,6 +111,21 @@ const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
     }
     all
 };
+
+/// The budgets that can be set, the narrowest first.
+const BUDGETS: [Argument; BudgetKind::ALL.len()] = {
+    let mut all = [budget(BudgetKind::Turn); BudgetKind::ALL.len()];
+    let mut nth = 0;
+    while nth < all.len() {
+        all[nth] = budget(BudgetKind::ALL[nth]);
+        nth += 1;
+    }
+    all
+};
+
+const fn budget(kind: BudgetKind) -> Argument {
+    optional(kind.word(), kind.about(), Takes::Text)
+}
 
 /// Every command, in the order of registration.
 pub const TABLE: &[CommandRow] = &[
@@ -369,6 +387,11 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                     optional(CHANNEL, "The channel for which it was opened", Takes::Channel),
                 ],
             ),
+            subcommand(
+                BUDGET,
+                "Set or clear what may be spent on models; without a value it shows what is set",
+                &BUDGETS,
+            ),
         ],
         topic: Topic::Manage,
         help: HelpText {
@@ -418,6 +441,17 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
         ],
         topic: Topic::Look,
         help: HelpText::of_both("`{github} connect` connects your own GitHub account"),
+    },
+    CommandRow {
+        command: Command::Usage,
+        name: "sandbox-usage",
+        spoken: Spoken::Words("usage"),
+        reach: Reach::Anywhere,
+        who: WhoMay::Everyone,
+        about: "What was spent on models: by you today, in this thread, and here this month",
+        arguments: &[],
+        topic: Topic::Look,
+        help: HelpText::of_both("`{sandbox-usage}` shows what was spent on models"),
     },
     CommandRow {
         command: Command::Help,

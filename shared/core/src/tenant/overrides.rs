@@ -58,6 +58,8 @@ pub struct ChatOverrides {
     pub slack_stream_answers: bool,
     /// Enter tenants' own keys in a Discord form, which Discord sees, and not on a page of ingress.
     pub keys_by_form: bool,
+    /// Show managers, and the operator in a terminal, what each person has spent.
+    pub usage_by_person: bool,
     /// Address of the page for keys, for ingress behind a domain; empty means the function's own address.
     pub page_url: String,
 }
@@ -112,6 +114,7 @@ impl Default for ChatOverrides {
             slack_api: "https://slack.com/api".to_owned(),
             slack_stream_answers: false,
             keys_by_form: false,
+            usage_by_person: false,
             page_url: String::new(),
         }
     }

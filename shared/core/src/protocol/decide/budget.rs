@@ -101,16 +101,18 @@ fn budgets(prompt: &Prompt, context: &Context<'_>) -> Vec<Budget> {
 }
 
 fn exhausted(budget: &Budget, context: &Context<'_>) -> Outcome {
-    let is_the_operators = budget.kind == BudgetKind::Stack;
     Outcome::OverBudget {
         reason: words::budget_exhausted(budget.kind, budget.limit, context.now_ms),
-        more: if is_the_operators { 0 } else { more(context) },
+        more: more(budget.kind, context),
     }
 }
 
-/// What a press lets a thread spend in addition.
-fn more(context: &Context<'_>) -> MicroUsd {
-    context.settings.budgets.turn.unwrap_or(TURN_DEFAULT)
+/// What a press lets a thread spend in addition: nothing where the operator's budget is exhausted.
+fn more(by: BudgetKind, context: &Context<'_>) -> MicroUsd {
+    match by {
+        BudgetKind::Stack => 0,
+        _ => context.settings.budgets.turn.unwrap_or(TURN_DEFAULT),
+    }
 }
 
 /// What the turn's card shows.
@@ -140,7 +142,7 @@ pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outc
     let reason = reason.to_owned();
     match &turn.reserved {
         Some(reserved) if reserved.spent >= reserved.amount => {
-            Outcome::OverBudget { reason, more: more(context) }
+            Outcome::OverBudget { reason, more: more(reserved.by, context) }
         }
         _ => Outcome::Failed { reason },
     }

@@ -75,9 +75,8 @@ pub fn listing(
         Some(format!("{} {}", kind.label(), dollars(settings.budgets.of(kind)?)))
     });
     let budgets: Vec<String> = budgets.collect();
-    if !budgets.is_empty() {
-        lines.push(format!("Budgets: {}", budgets.join(", ")));
-    }
+    let budgets = if budgets.is_empty() { "none".to_owned() } else { budgets.join(", ") };
+    lines.push(format!("Budgets: {budgets}"));
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
             lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
@@ -199,7 +198,7 @@ mod tests {
     fn unchanged_settings_list_defaults() {
         assert_eq!(
             listing(&Settings::default(), "10", 0, plain),
-            "Channels: all channels that the operator allows\nPeople: everyone whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
+            "Channels: all channels that the operator allows\nPeople: everyone whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own\nBudgets: none"
         );
     }
 
@@ -246,6 +245,7 @@ mod tests {
         assert!(
             told.ends_with(
                 "Direct messages: all direct messages of a person are one thread, with one sandbox
+Budgets: none
 Last changes:
 - 5 s ago, Ada: all direct messages of a person are one thread, with one sandbox"
             ),
@@ -291,7 +291,7 @@ Last changes:
         }
         assert_eq!(
             listing(&settings, "10", 63_000, plain),
-            "Channels: #10\nPeople: everyone whom the operator allows\nDefaults: model anthropic/a\nDefaults of this channel: repository acme/api\nOther channels with their own defaults: 1\nLast changes:\n- 1 min 0 s ago, Ada: the default agent of #11 is plan\n- 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n- 1 min 2 s ago, Ada: the default model is anthropic/a\n- 1 min 3 s ago, Ada: allowed #10"
+            "Channels: #10\nPeople: everyone whom the operator allows\nDefaults: model anthropic/a\nDefaults of this channel: repository acme/api\nOther channels with their own defaults: 1\nBudgets: none\nLast changes:\n- 1 min 0 s ago, Ada: the default agent of #11 is plan\n- 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n- 1 min 2 s ago, Ada: the default model is anthropic/a\n- 1 min 3 s ago, Ada: allowed #10"
         );
     }
 }

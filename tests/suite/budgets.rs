@@ -1,0 +1,152 @@
+//! Budgets, as people meet them: an exhausted one, who may pass it, and what `sandbox-usage` and `bobbin usage` show.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::turn::EndedTurn;
+use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, MicroUsd, day, month};
+use bobbin_core::tenant::settings::SettingsChange;
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::ANSWER_MS_MAX;
+use bobbin_tests::operator::operate;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::choice::set;
+use crate::run::trial;
+
+const CONTINUE: &str = "Continue (+$2.00)";
+
+pub fn trials() -> Vec<Trial> {
+    let of = |platform: Platform| {
+        let name = platform.word();
+        trial(
+            &format!("embedded::budgets::{name}::manager_alone_passes_an_exhausted_month"),
+            async move || exhausted(platform).await,
+        )
+    };
+    Platform::ALL.into_iter().map(of).collect()
+}
+
+fn now_ms() -> Ms {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_millis().try_into().unwrap()
+}
+
+/// Stores a sum, as turns of before would have left it.
+async fn spent(talk: &Talk<'_>, scope: BudgetScope, used: MicroUsd) {
+    let tenant = talk.thread.key.tenant();
+    let (partition, name) = scope.place(&tenant);
+    let expires = (now_ms() + scope.kept_ms()) / 1_000;
+    let item = json!({
+        "thread": {"S": partition}, "item": {"S": name}, "used": {"N": used.to_string()},
+        "tenant": {"S": tenant.to_string()}, "expires_at": {"N": expires.to_string()},
+    });
+    let World { aws, deployment, .. } = talk.world;
+    let body = json!({"TableName": deployment.table, "Item": item});
+    aws.call("dynamodb", "DynamoDB_20120810.PutItem", &body).await.unwrap();
+}
+
+/// The end of the turn that a press has begun, the `nth` of the thread.
+async fn continued(talk: &Talk<'_>, nth: usize) -> EndedTurn {
+    eventually(ANSWER_MS_MAX, "what was pressed has ended", async || {
+        let session = talk.world.session(&talk.thread.key).await?;
+        let mut found = session.ended.iter().filter(|one| one.id.starts_with("again-"));
+        found.nth(nth).cloned().ok_or_else(|| format!("{:?}", session.turn))
+    })
+    .await
+}
+
+fn refusal(ended: &EndedTurn) -> &str {
+    match &ended.outcome {
+        Outcome::OverBudget { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A colleague's press, who manages nothing.
+async fn pressed_by_sam(talk: &Talk<'_>, message: &ChatMessage) {
+    let (thread, button) = (&talk.thread, message.button(CONTINUE).unwrap());
+    let sam = talk.world.colleague(talk.platform).await.id;
+    match talk.platform {
+        Platform::Discord => {
+            let act = json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id, "user_id": sam});
+            talk.world.discord.act(&act).await.unwrap();
+        }
+        Platform::Slack => {
+            let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id, "user_id": sam});
+            talk.world.slack.act(&act).await.unwrap();
+        }
+    }
+}
+
+async fn exhausted(platform: Platform) {
+    let stack = Stack::start(&Options {
+        parameters: json!({"Overrides": json!({"usage_by_person": true}).to_string()}),
+        ..Options::lean(quick())
+    });
+    let world = &World::of(&stack);
+    let (mut talk, first) = world.begin(platform, "echo: before any budget").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    talk.usage("Only threads are counted").await;
+
+    let month_only = [(BudgetKind::Month, Some(1_000_000))].into();
+    set(world, platform, SettingsChange::Budgets { set: month_only }).await;
+    let (of_day, of_month) = (day(now_ms()), month(now_ms()));
+    spent(&talk, BudgetScope::Tenant { month: of_month.clone() }, 1_000_000).await;
+    spent(&talk, BudgetScope::Person { id: "sam".to_owned(), day: of_day }, 250_000).await;
+    let refused = talk.say("echo: let me through").await;
+    let ended = talk.ended(&refused).await;
+    let reason = refusal(&ended);
+    assert!(
+        reason.starts_with(
+            "The budget of this place for a month, $1.00, is spent: nothing was begun."
+        ) && reason.ends_with("A manager can let it go on, or raise it."),
+        "{reason}"
+    );
+
+    let card = talk.card(&refused).await;
+    pressed_by_sam(&talk, &card).await;
+    let again = continued(&talk, 0).await;
+    assert_eq!(refusal(&again), reason, "who manages nothing is refused again");
+    // The second press on the same card would begin nothing.
+    talk.press(&card, CONTINUE).await;
+    talk.whispered("Somebody has pressed this before.").await;
+    talk.press(&talk.card(&again.id).await, CONTINUE).await;
+    let passed = continued(&talk, 1).await;
+    assert_eq!(passed.outcome, Outcome::Answered);
+    assert!(talk.answer(&passed.id).await.contains("let me through"));
+    let messages = talk.messages().await.unwrap();
+    let named = |name: &str| {
+        let words = format!("{name} lets this go on with $2.00 more: echo: let me through");
+        messages.iter().filter(|one| one.text.contains(&words)).count()
+    };
+    assert_eq!((named("Sam"), named("Ada")), (1, 1), "{messages:?}");
+    talk.usage("This place, this month: ▓▓▓▓▓▓▓▓▓▓ $1.00 of $1.00").await;
+    talk.whispered("- `sam` $0.25").await;
+
+    let tenant = talk.thread.key.tenant().to_string();
+    let shown = operate(world, &["--json", "usage", "--tenant", &tenant]).await;
+    assert_eq!(
+        shown.json()["usage"],
+        json!([
+            {"month": of_month, "tenant": tenant, "of": "person", "id": "sam", "micro_usd": 250_000},
+            {"month": of_month, "tenant": tenant, "of": "tenant", "id": null, "micro_usd": 1_000_000},
+        ])
+    );
+    let forgotten =
+        operate(world, &["usage", "forget", "--person", "sam", "--tenant", &tenant]).await;
+    assert_eq!(forgotten.code, 0, "{forgotten:?}");
+    assert!(forgotten.out.starts_with("1 sums are deleted."), "{forgotten:?}");
+    let shown = operate(world, &["usage", "--csv", "--tenant", &tenant]).await;
+    assert_eq!(
+        shown.out,
+        format!("month,tenant,of,id,usd\n{of_month},{tenant},tenant,,1.000000\n")
+    );
+    talk.finish().await;
+}
