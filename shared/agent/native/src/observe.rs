@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bobbin_agent::{
-    AgentResult, Fold, Observation, Observe, Pulse, RunCursor, RunRef, RunState, reason_of,
+    AgentResult, Fold, Observation, Observe, Pulse, Reason, RunCursor, RunRef, RunState,
 };
 use bobbin_agent_client::{AgentClient, DaemonAsk, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::TurnOutcome;
@@ -279,17 +279,15 @@ impl DaemonRun {
 }
 
 /// How the run ended: as the last of its turns did.
-fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
+fn end_of(last: Option<&TurnStatus>, trouble: Option<&Reason>) -> RunEnd {
     let Some(last) = last else {
         return RunEnd::Unexplained;
     };
     let said = last.message.as_deref().unwrap_or_default();
     match last.outcome {
-        Some(TurnOutcome::Failed) => RunEnd::Error {
-            reason: match trouble {
-                Some(trouble) => trouble.to_owned(),
-                None => reason_of("", None, said),
-            },
+        Some(TurnOutcome::Failed) => match trouble {
+            Some(trouble) => trouble.clone().end(),
+            None => Reason::of("", None, said, "").end(),
         },
         Some(TurnOutcome::Cancelled) => RunEnd::Aborted,
         _ if last.reason.as_deref().is_some_and(|reason| REFUSED.contains(&reason)) => {

@@ -14,6 +14,7 @@ use super::order::{in_order, is_whole};
 use super::reading::{Reading, RunSnapshot};
 use super::types::{OpenCodeMessage, Role};
 use crate::observe::RunState;
+use crate::reason::Reason;
 use crate::sse::Sse;
 use crate::steps::PLAN_MAX;
 
@@ -410,7 +411,7 @@ fn unknown_model_or_agent_keeps_reason() {
     let run = heard("badmodel");
     assert_eq!(run.fold().messages(), 0);
     assert_eq!(
-        run.fold().trouble(),
+        run.fold().trouble().map(Reason::text),
         Some(
             "Model not found: fake/nope. The operator has to set MODEL to one that its provider knows."
         )
@@ -418,7 +419,11 @@ fn unknown_model_or_agent_keeps_reason() {
     let run = heard("badagent");
     assert_eq!(run.fold().messages(), 0);
     assert!(
-        run.fold().trouble().unwrap().starts_with("The agent failed: Agent not found: \"nope\""),
+        run.fold()
+            .trouble()
+            .unwrap()
+            .text()
+            .starts_with("The agent failed: Agent not found: \"nope\""),
         "{:?}",
         run.fold().trouble()
     );

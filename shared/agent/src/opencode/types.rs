@@ -253,6 +253,9 @@ pub struct MessageErrorData {
     /// HTTP status from the vendor.
     #[serde(deserialize_with = "lenient")]
     pub status_code: Option<u16>,
+    /// The vendor's answer.
+    #[serde(deserialize_with = "lenient")]
+    pub response_body: String,
 }
 
 /// One changed file of a turn (`GET /session/{id}/diff?messageID=…`).

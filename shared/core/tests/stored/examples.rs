@@ -549,6 +549,7 @@ fn prompted() -> Prompted {
         windows: 1,
         let_go: true,
         aborting: Some("It ran too long.".to_owned()),
+        is_spent: true,
         ..Prompted::new(ids(&"t-1".into()), 2, T + 5_000)
     }
 }
