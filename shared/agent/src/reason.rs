@@ -10,7 +10,7 @@ const REASON_CHARS_MAX: usize = 300;
 
 /// What vendors answer once an account or a key has no money left: codes and words, of OpenRouter, LiteLLM, OpenAI and
 /// Anthropic. Their statuses do not tell: 400, 403 and 429 mean other things as well.
-const MONEY_IS_SPENT: [&str; 12] = [
+const MONEY_IS_SPENT: [&str; 21] = [
     "402 payment required",
     "key limit exceeded",
     "requires more credits",
@@ -19,7 +19,16 @@ const MONEY_IS_SPENT: [&str; 12] = [
     "exceededbudget:",
     "exceeded budget for",
     "spend_limit_exceeded",
+    "spend_limit_reached",
+    "organization_usage_limit_exceeded",
+    "credit_balance_exhausted",
+    "spend limit",
+    "spending limit",
+    "billing_hard_limit_reached",
+    "billing hard limit",
     "insufficient_quota",
+    "insufficient credits",
+    "insufficient balance",
     "credit balance is too low",
     "reached your specified api usage limits",
     "reached your specified workspace api usage limits",
@@ -126,6 +135,7 @@ mod tests {
                 r#"{"error":{"message":"Too much.","code":"project_spend_limit_exceeded"}}"#,
             ),
             (Some(429), "organization_spend_limit_exceeded", ""),
+            (Some(429), "Your project has reached its monthly spend limit.", ""),
             (None, "API Error: 403 Key limit exceeded (total limit)", ""),
             (None, "unexpected status 402 Payment Required: no credit", ""),
             (None, "Credit balance is too low", ""),

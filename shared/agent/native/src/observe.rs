@@ -285,9 +285,9 @@ fn end_of(last: Option<&TurnStatus>, trouble: Option<&Reason>) -> RunEnd {
     };
     let said = last.message.as_deref().unwrap_or_default();
     match last.outcome {
-        Some(TurnOutcome::Failed) => match trouble {
-            Some(trouble) => trouble.clone().end(),
-            None => Reason::of("", None, said, "").end(),
+        Some(TurnOutcome::Failed) => match (Reason::of("", None, said, ""), trouble) {
+            (own, Some(trouble)) if !own.is_budget() => trouble.clone().end(),
+            (own, _) => own.end(),
         },
         Some(TurnOutcome::Cancelled) => RunEnd::Aborted,
         _ if last.reason.as_deref().is_some_and(|reason| REFUSED.contains(&reason)) => {
@@ -350,6 +350,29 @@ mod tests {
         assert_eq!(end(Some("done"), Some("unknown")), RunEnd::Unexplained);
         assert_eq!(end(Some("done"), None), RunEnd::Unexplained);
         assert_eq!(end(None, None), RunEnd::Unexplained);
+    }
+
+    /// As Claude Code and Codex end their turns.
+    #[test]
+    fn spent_limit_of_the_vendor_is_no_fault() {
+        let end = |said: &str, trouble: Option<&Reason>| {
+            let said =
+                json!({"state": "done", "outcome": "failed", "message": said, "lastEvent": 0});
+            end_of(Some(&serde_json::from_value(said).unwrap()), trouble)
+        };
+        let stream = Reason::of("", None, "stream disconnected before completion", "");
+        for said in [
+            "Credit balance is too low",
+            "API Error: 403 {\"error\":{\"message\":\"Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys\",\"code\":403}}",
+            "API Error: 400 {\"error\":{\"message\":\"Budget has been exceeded! Current cost: 1.2, Max budget: 1.0\",\"type\":\"budget_exceeded\"}}",
+            "exceeded retry limit, last status: 402 Payment Required",
+            "unexpected status 429 Too Many Requests: {\"error\":{\"code\":\"organization_spend_limit_exceeded\"}}",
+        ] {
+            for trouble in [None, Some(&stream)] {
+                assert!(matches!(end(said, trouble), RunEnd::OverBudget { .. }), "{said}");
+            }
+        }
+        assert!(matches!(end("no such model", Some(&stream)), RunEnd::Error { .. }));
     }
 
     /// Not `Stopped`, which a second observation some seconds later has to confirm: the program that ran the agent

@@ -294,7 +294,11 @@ fn session(stage: Stage) -> Session {
             generation: Some(2),
             briefed: Some("ses_1".into()),
             fresh_since_ms: T - 5_000,
-            options: Some(CheckedOptions { generation: 2, selection: selection() }),
+            options: Some(CheckedOptions {
+                generation: 2,
+                selection: selection(),
+                is_priced: true,
+            }),
             agent: Some("claude:plan".to_owned()),
         },
         place: Place::default(),
