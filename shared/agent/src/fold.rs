@@ -18,7 +18,7 @@ use bobbin_core::records::usage::Usage;
 use serde_json::{Map, Value, json};
 
 use crate::asks;
-use crate::reason::reason_of;
+use crate::reason::Reason;
 use crate::retrying::Retrying;
 use crate::steps::{self, PLAN_CHARS_MAX, PLAN_MAX, ToolCall, first_line, last_of};
 
@@ -48,7 +48,7 @@ pub struct Fold {
     used: Used,
     /// Set while the model's vendor fails and is asked again.
     retrying: Option<Retrying>,
-    trouble: Option<String>,
+    trouble: Option<Reason>,
     /// Id of the last event that was processed.
     pub last_id: u64,
     /// Whether an event has suggested an end since this was last read.
@@ -205,14 +205,16 @@ impl Fold {
             }
             UniversalEventData::Status { status, .. } => self.status(session, status),
             UniversalEventData::Error { error } => {
-                let status = error.details.as_ref().and_then(|of| of["statusCode"].as_u64());
+                let details = error.details.as_ref();
+                let status = details.and_then(|of| of["statusCode"].as_u64());
                 let status = status.and_then(|status| u16::try_from(status).ok());
+                let body = details.and_then(|of| of["responseBody"].as_str()).unwrap_or_default();
                 let kind = error.kind.as_deref().unwrap_or_default();
                 self.suggests_end = true;
                 // The second error of an OpenCode pair is often the same one with a stack trace as its message.
                 let is_told = kind == "UnknownError" && error.message.contains("\n    at ");
                 if !is_told || self.trouble.is_none() {
-                    self.trouble = Some(reason_of(kind, status, &error.message));
+                    self.trouble = Some(Reason::of(kind, status, &error.message, body));
                 }
             }
             UniversalEventData::Usage { usage, .. } => self.used(turn, usage),
@@ -235,7 +237,7 @@ impl Fold {
         if let (StatusState::Retrying | StatusState::Failed, Some(said)) =
             (status.state, &status.message)
         {
-            self.trouble = Some(reason_of("", None, said));
+            self.trouble = Some(Reason::of("", None, said, ""));
         }
     }
 
@@ -526,10 +528,10 @@ impl Fold {
         self.messages.len()
     }
 
-    /// The last error, for people; not necessarily the end.
+    /// The last error; not necessarily the end.
     #[must_use]
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub const fn trouble(&self) -> Option<&Reason> {
+        self.trouble.as_ref()
     }
 
     /// The last text of the last turn, preceded by the full answers of earlier turns.

@@ -16,7 +16,7 @@ mod steps;
 pub use bare::Bare;
 pub use fold::Fold;
 pub use observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
-pub use reason::reason_of;
+pub use reason::Reason;
 pub use retrying::Retrying;
 pub use runtime::{
     ANSWER_BYTES_MAX, Agent, AgentError, AgentErrorKind, AgentResult, ConversationKey, InlineImage,

@@ -6,6 +6,7 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::prices::{ModelPrice, ModelPrices};
 use bobbin_http::host_of;
 
 use crate::runtime::ModelKey;
@@ -92,6 +93,8 @@ pub struct ModelSettings {
     pub model_base_url: Option<String>,
     /// The keys that pay for the models; empty ones count as absent.
     pub keys: ModelKeys,
+    /// Prices that the operator names.
+    pub prices: ModelPrices,
 }
 
 /// A custom OpenAI-compatible endpoint.
@@ -115,6 +118,8 @@ pub struct ServedModels<'a> {
     pub endpoint: Option<ModelEndpoint<'a>>,
     /// The keys for the server's environment.
     pub keys: Vec<ModelKey>,
+    /// Prices of models of these providers, by the server's names.
+    pub prices: Vec<(ModelName, ModelPrice)>,
 }
 
 /// A chosen model, and how it is reached.
@@ -140,6 +145,7 @@ pub struct Models {
     base_url: Option<String>,
     keys: ModelKeys,
     providers: Vec<String>,
+    prices: ModelPrices,
 }
 
 impl std::fmt::Debug for Models {
@@ -172,13 +178,20 @@ impl Models {
         providers.extend(own.map(|(provider, _, _)| provider.to_owned()));
         let mut seen = std::collections::BTreeSet::new();
         providers.retain(|provider| seen.insert(provider.clone()));
-        Ok(Self { default, served, base_url, keys: keys.clone(), providers })
+        let prices = settings.prices.clone();
+        Ok(Self { default, served, base_url, keys: keys.clone(), providers, prices })
     }
 
     /// Providers with models that can be chosen, the configured one first.
     #[must_use]
     pub fn providers(&self) -> &[String] {
         &self.providers
+    }
+
+    /// Whether the operator names the price of this model.
+    #[must_use]
+    pub fn has_price(&self, name: &str) -> bool {
+        self.prices.contains_key(name)
     }
 
     /// Resolves a model's name.
@@ -299,7 +312,10 @@ impl Models {
         }
         let mut seen = std::collections::BTreeSet::new();
         enabled.retain(|provider| seen.insert(provider.clone()));
-        Ok(ServedModels { default, providers: enabled, endpoint, keys: held })
+        let prices = self.prices.iter().map(|(name, price)| Ok((self.at_server(name)?, *price)));
+        let mut prices: Vec<(ModelName, ModelPrice)> = prices.collect::<Result<_, Failure>>()?;
+        prices.retain(|(model, _)| enabled.contains(&model.provider));
+        Ok(ServedModels { default, providers: enabled, endpoint, keys: held, prices })
     }
 }
 
@@ -346,6 +362,7 @@ mod tests {
             models: further.iter().map(ToString::to_string).collect(),
             model_base_url: base_url.map(str::to_owned),
             keys,
+            prices: ModelPrices::new(),
         };
         Models::new(&settings).unwrap()
     }
@@ -432,6 +449,27 @@ mod tests {
         assert_eq!(models.at_server("openai/b").unwrap().to_string(), "openai-compatible/b");
         assert_eq!(models.for_people("openai-compatible/b"), "openai/b");
         assert_eq!(models.for_people("x/b"), "x/b");
+    }
+
+    #[test]
+    fn prices_go_by_the_servers_names() {
+        let price = json!({"input": 1.25, "output": 10});
+        let named = ["openai/a", "anthropic/b", "nobody/c"].map(|name| (name, price.clone()));
+        let settings = ModelSettings {
+            model: "openai/a".to_owned(),
+            models: Vec::new(),
+            model_base_url: Some("https://models.example.com/v1".to_owned()),
+            keys: ModelKeys { anthropic: "key-a".to_owned(), ..ModelKeys::default() },
+            prices: serde_json::from_value(Value::Object(
+                named.into_iter().map(|(name, price)| (name.to_owned(), price)).collect(),
+            ))
+            .unwrap(),
+        };
+        let models = Models::new(&settings).unwrap();
+        let served = served(&models);
+        let names: Vec<String> = served.prices.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(names, ["anthropic/b", "openai-compatible/a"]);
+        assert!(models.has_price("openai/a") && !models.has_price("openai/b"));
     }
 
     #[test]

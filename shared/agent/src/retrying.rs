@@ -5,6 +5,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::records::card::{CardStep, StepState};
 use chrono::DateTime;
 
+use crate::reason::Reason;
 use crate::steps::first_line;
 
 /// Longest part of the vendor's message, in characters.
@@ -19,12 +20,16 @@ pub struct Retrying {
     attempt: Option<u32>,
     /// Time of the next attempt, if the agent reports it.
     next_ms: Option<Ms>,
+    /// Why no attempt will help: the vendor's account or key has no money left.
+    spent: Option<String>,
 }
 
 impl Retrying {
     /// From the agent's own message.
     #[must_use]
     pub fn new(said: &str, attempt: Option<u32>, next_ms: Option<Ms>) -> Self {
+        let reason = Reason::of("", None, said, "");
+        let spent = reason.is_budget().then(|| reason.text().to_owned());
         let said = redact(&first_line(said, SAID_CHARS_MAX));
         // A sentence of ours follows it; a cut is still marked.
         let whole = said.strip_suffix(".…").or_else(|| said.strip_suffix('.'));
@@ -32,6 +37,7 @@ impl Retrying {
             said: whole.unwrap_or(&said).to_owned(),
             attempt,
             next_ms: next_ms.filter(|at| *at > 0),
+            spent,
         }
     }
 
@@ -46,6 +52,12 @@ impl Retrying {
             text: format!("{}, trying again{at}{attempt}", self.failed()),
             state: StepState::Running,
         }
+    }
+
+    /// Why no attempt will help, if the vendor's account or key has no money left.
+    #[must_use]
+    pub fn over_budget(&self) -> Option<&str> {
+        self.spent.as_deref()
     }
 
     /// If the next attempt comes only after that time: why nobody waits for it.
@@ -94,6 +106,16 @@ mod tests {
         assert!(!shown.step().text.contains("abcdefgh"), "{shown:?}");
         let nothing = Retrying::new("", None, None).step();
         assert_eq!(nothing.text, "The model did not answer, trying again");
+    }
+
+    /// OpenCode tries again for more than a minute what no attempt can cure.
+    #[test]
+    fn spent_money_is_not_retried() {
+        for code in ["project_spend_limit_exceeded", "organization_spend_limit_exceeded"] {
+            let retrying = Retrying::new(&format!("429: {code}"), Some(1), Some(NOW_MS));
+            assert!(retrying.over_budget().unwrap().contains(code), "{retrying:?}");
+        }
+        assert_eq!(Retrying::new("Rate limit reached", Some(1), None).over_budget(), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bobbin_agent::{Agent, Refresh, Runtime, ToolServer, server_http};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::sandbox_password;
 use bobbin_core::base::limits::FileLimits;
+use bobbin_core::tenant::prices::ModelPrices;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 
@@ -28,6 +29,7 @@ pub fn listening(
         models: Vec::new(),
         model_base_url: None,
         keys: ModelKeys::default(),
+        prices: ModelPrices::new(),
     };
     // Listening needs none of them.
     let tools = ToolServer { url: String::new(), ask: Vec::new() };

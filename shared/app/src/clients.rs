@@ -43,6 +43,7 @@ pub(crate) fn sandboxes_with(
         models: config.agents.models.clone(),
         model_base_url: some(&config.agents.model_base_url),
         keys: models,
+        prices: config.agents.prices.clone(),
     };
     let tools = (!config.tools_url.is_empty()).then(|| ToolServer {
         url: format!("{}/mcp", config.tools_url.trim_end_matches('/')),

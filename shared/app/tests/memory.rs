@@ -34,6 +34,7 @@ use bobbin_core::records::message::Attachment;
 use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::overrides::ChatOverrides;
+use bobbin_core::tenant::prices::ModelPrices;
 use bobbin_forge::git::{
     Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, Remote, TreeEntry,
 };
@@ -338,6 +339,7 @@ fn runtime() -> Arc<OpenCodeRuntime> {
         models: Vec::new(),
         model_base_url: None,
         keys: ModelKeys::default(),
+        prices: ModelPrices::new(),
     };
     Arc::new(OpenCodeRuntime::new(&settings).unwrap())
 }

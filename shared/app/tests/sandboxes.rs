@@ -37,6 +37,7 @@ use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::overrides::ChatOverrides;
+use bobbin_core::tenant::prices::ModelPrices;
 use bobbin_http::{AllowedHosts, Http};
 use bobbin_local_daytona::{
     Confinement, LocalDaytona, LocalDaytonaSettings, StandIn, opencode, sandbox_init_main,
@@ -405,6 +406,7 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
     steps!(scene:
         a_repository_is_cloned_whole_or_not_at_all_and_once,
         the_agent_says_what_it_offers,
+        a_price_that_the_operator_names_is_counted,
     );
     scene.in_a_new_thread();
     steps!(scene: threads_of_one_sandbox_work_side_by_side);
@@ -457,6 +459,7 @@ fn models(model: &Model) -> ModelSettings {
         models: Vec::new(),
         model_base_url: Some(model.base_url()),
         keys: ModelKeys::default(),
+        prices: ModelPrices::new(),
     }
 }
 
@@ -640,11 +643,15 @@ fn environments(scene: &Scene) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', "\n")
 }
 
-async fn is_answered(scene: &mut Scene, turn: &str) {
+async fn in_a_session(scene: &mut Scene) {
     let find =
         Effect::Agent(AgentEffect::FindAgentSession { known: None, since_ms: 0, agent: None });
     let Event::AgentSession { id } = scene.perform(find).await else { panic!("a session") };
     scene.session = id.to_string();
+}
+
+async fn is_answered(scene: &mut Scene, turn: &str) {
+    in_a_session(scene).await;
     let ids = scene.send(turn, "echo: heard", FIRST).await;
     let answer = scene.finished(scene.follow(&ids)).await;
     assert_eq!((answer.end, answer.text.as_str()), (RunEnd::Completed, "heard"));
@@ -1337,6 +1344,9 @@ async fn a_models_error_is_told(scene: &mut Scene) {
         panic!("an error")
     };
     assert!(reason.starts_with("The model's provider refused the request (400)"), "{reason}");
+    let ids = scene.send("t8", "fail: 402", FIRST).await;
+    let end = scene.finished(scene.follow(&ids)).await.end;
+    assert!(matches!(end, RunEnd::OverBudget { .. }), "{end:?}");
 }
 
 async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scene: &mut Scene) {
@@ -1524,6 +1534,30 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
     assert!(offer.agents.contains(&"build".to_owned()), "{offer:?}");
     assert!(offer.agents.contains(&"plan".to_owned()), "{offer:?}");
     assert!(!offer.agents.contains(&"title".to_owned()), "{offer:?}");
+    assert_eq!(offer.unpriced, offer.models, "nobody names its price");
+}
+
+/// `OpenCode` itself counts with the price that the operator names.
+async fn a_price_that_the_operator_names_is_counted(scene: &mut Scene) {
+    let price = json!({"input": 1_000, "output": 2_000, "cache_read": 0.5});
+    let prices = json!({ format!("scripted/{MODEL_ID}"): price });
+    let priced =
+        ModelSettings { prices: serde_json::from_value(prices).unwrap(), ..models(&scene.model) };
+    let sandboxes = Sandboxes::new(
+        settings("http://127.0.0.1:1"),
+        at(&scene.provider, STACK, STACK_ID),
+        runtime(&priced),
+    );
+    let known = std::mem::replace(&mut scene.sandboxes, sandboxes.unwrap());
+    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
+    let offer = scene.sandboxes.options(&scene.sandbox, GENERATION).await.unwrap();
+    assert_eq!(offer.unpriced, Vec::<String>::new());
+    in_a_session(scene).await;
+    let ids = scene.send("p1", "echo: dear", FIRST).await;
+    let usage = scene.finished(scene.follow(&ids)).await.usage;
+    assert!(usage.cost_micro_usd >= 1_000 * usage.tokens && usage.tokens > 0, "{usage:?}");
+    scene.sandboxes = known;
+    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
 }
 
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {

@@ -21,6 +21,7 @@ use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::run::{RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::prices::ModelPrices;
 use bobbin_local_daytona::opencode;
 use bobbin_local_model::{MODEL_ID, Model};
 use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings};
@@ -192,6 +193,7 @@ async fn ssh_host_session_outlives_stop() {
         models: Vec::new(),
         model_base_url: Some(model.base_url()),
         keys: ModelKeys::default(),
+        prices: ModelPrices::new(),
     });
     let settings = SandboxSettings {
         stack: "test".to_owned(),

@@ -361,7 +361,11 @@ pub trait Services {
     fn wake(&mut self, _at_ms: Ms) {}
 
     fn options(&mut self, _used: &Selection) -> AgentOptions {
-        AgentOptions { models: vec![String::new()], agents: vec!["build".to_owned()] }
+        AgentOptions {
+            models: vec![String::new()],
+            agents: vec!["build".to_owned()],
+            unpriced: Vec::new(),
+        }
     }
 }
 

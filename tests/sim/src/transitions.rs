@@ -149,6 +149,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::Newer { .. } => "failed: newer",
             Failure::ThreadClosed { .. } => "failed: thread closed",
             Failure::ThreadGone { .. } => "failed: thread gone",
+            Failure::OverBudget { .. } => "failed: over budget",
             Failure::TurnFailed { .. } => "failed: turn failed",
         },
     }

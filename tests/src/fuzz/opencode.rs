@@ -91,7 +91,7 @@ fn whose(events: &[Value]) -> (String, String) {
 
 fn picture(reading: &Reading) -> Picture {
     let fold = reading.fold();
-    let trouble = fold.trouble().map(str::to_owned);
+    let trouble = fold.trouble().map(|reason| reason.text().to_owned());
     (fold.steps(false).0, fold.asks(), fold.text(), trouble, reading.strangers())
 }
 
@@ -99,7 +99,8 @@ fn within_bounds(fold: &Fold) {
     steps_fit(&fold.steps(false).0);
     assert!(fold.plan().len() <= PLAN_MAX, "a plan without end");
     if let Some(reason) = fold.trouble() {
-        assert!(reason.chars().count() <= REASON_CHARS_MAX, "{reason}");
+        let text = reason.text();
+        assert!(text.chars().count() <= REASON_CHARS_MAX, "{text}");
     }
     for (id, about) in fold.asks() {
         let questions = match &about {

@@ -110,6 +110,7 @@ mod tests {
                 models: Vec::new(),
                 model_base_url: base_url.map(str::to_owned),
                 keys,
+                prices: Default::default(),
             };
             Models::new(&settings).unwrap()
         };

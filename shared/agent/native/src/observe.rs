@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bobbin_agent::{
-    AgentResult, Fold, Observation, Observe, Pulse, RunCursor, RunRef, RunState, reason_of,
+    AgentResult, Fold, Observation, Observe, Pulse, Reason, RunCursor, RunRef, RunState,
 };
 use bobbin_agent_client::{AgentClient, DaemonAsk, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::TurnOutcome;
@@ -279,17 +279,15 @@ impl DaemonRun {
 }
 
 /// How the run ended: as the last of its turns did.
-fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
+fn end_of(last: Option<&TurnStatus>, trouble: Option<&Reason>) -> RunEnd {
     let Some(last) = last else {
         return RunEnd::Unexplained;
     };
     let said = last.message.as_deref().unwrap_or_default();
     match last.outcome {
-        Some(TurnOutcome::Failed) => RunEnd::Error {
-            reason: match trouble {
-                Some(trouble) => trouble.to_owned(),
-                None => reason_of("", None, said),
-            },
+        Some(TurnOutcome::Failed) => match (Reason::of("", None, said, ""), trouble) {
+            (own, Some(trouble)) if !own.is_budget() => trouble.clone().end(),
+            (own, _) => own.end(),
         },
         Some(TurnOutcome::Cancelled) => RunEnd::Aborted,
         _ if last.reason.as_deref().is_some_and(|reason| REFUSED.contains(&reason)) => {
@@ -352,6 +350,29 @@ mod tests {
         assert_eq!(end(Some("done"), Some("unknown")), RunEnd::Unexplained);
         assert_eq!(end(Some("done"), None), RunEnd::Unexplained);
         assert_eq!(end(None, None), RunEnd::Unexplained);
+    }
+
+    /// As Claude Code and Codex end their turns.
+    #[test]
+    fn spent_limit_of_the_vendor_is_no_fault() {
+        let end = |said: &str, trouble: Option<&Reason>| {
+            let said =
+                json!({"state": "done", "outcome": "failed", "message": said, "lastEvent": 0});
+            end_of(Some(&serde_json::from_value(said).unwrap()), trouble)
+        };
+        let stream = Reason::of("", None, "stream disconnected before completion", "");
+        for said in [
+            "Credit balance is too low",
+            "API Error: 403 {\"error\":{\"message\":\"Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys\",\"code\":403}}",
+            "API Error: 400 {\"error\":{\"message\":\"Budget has been exceeded! Current cost: 1.2, Max budget: 1.0\",\"type\":\"budget_exceeded\"}}",
+            "exceeded retry limit, last status: 402 Payment Required",
+            "unexpected status 429 Too Many Requests: {\"error\":{\"code\":\"organization_spend_limit_exceeded\"}}",
+        ] {
+            for trouble in [None, Some(&stream)] {
+                assert!(matches!(end(said, trouble), RunEnd::OverBudget { .. }), "{said}");
+            }
+        }
+        assert!(matches!(end("no such model", Some(&stream)), RunEnd::Error { .. }));
     }
 
     /// Not `Stopped`, which a second observation some seconds later has to confirm: the program that ran the agent

@@ -122,6 +122,7 @@ mod tests {
             models: Vec::new(),
             model_base_url: base_url.map(str::to_owned),
             keys: ModelKeys { openai: "key-of-openai".to_owned(), ..ModelKeys::default() },
+            prices: Default::default(),
         };
         let runtime = NativeRuntime::new(&settings, "Be kind.").unwrap();
         let inputs = LaunchInputs {

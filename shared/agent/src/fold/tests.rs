@@ -218,7 +218,7 @@ fn failure_text_gives_advice() {
         json!({"error": {"message": "Incorrect API key provided.", "kind": "APIError", "details": {"statusCode": 401}}}),
     )]);
     assert_eq!(
-        fold.trouble(),
+        fold.trouble().map(Reason::text),
         Some(
             "The model's provider refused the key: Incorrect API key provided. The operator has to check the model key."
         )

@@ -30,9 +30,13 @@ impl Agent for OpenCode {
 
     async fn options(&self) -> AgentResult<AgentOptions> {
         let (providers, agents) = try_join(self.offered_models(), self.offered_agents()).await?;
-        let models = options::models(&providers).into_iter();
-        let models = models.map(|one| self.models.for_people(&one)).collect();
-        Ok(AgentOptions { models, agents: options::agents(&agents) })
+        let for_people = |names: Vec<String>| {
+            names.into_iter().map(|one| self.models.for_people(&one)).collect::<Vec<String>>()
+        };
+        let mut unpriced = for_people(options::unpriced(&providers));
+        unpriced.retain(|model| !self.models.has_price(model));
+        let models = for_people(options::models(&providers));
+        Ok(AgentOptions { models, agents: options::agents(&agents), unpriced })
     }
 
     async fn ensure_session(

@@ -8,7 +8,7 @@ use super::order::{in_order, is_ours, turn_of};
 use super::reading::Reading;
 use super::types::{MessageError, OpenCodeMessage, OpenCodeStatus, Role};
 use crate::observe::RunState;
-use crate::reason::reason_of;
+use crate::reason::Reason;
 
 /// State of the run of this prompt and of the prompts that were sent into it. Read the status first, then the messages.
 #[must_use]
@@ -78,14 +78,12 @@ fn cut_off(messages: &[OpenCodeMessage]) -> MicroUsd {
 fn end_of(last: &OpenCodeMessage) -> RunEnd {
     match (&last.info.error, last.info.finish.as_deref()) {
         (Some(error), _) if error.name == "MessageAbortedError" => RunEnd::Aborted,
-        (Some(error), _) => RunEnd::Error { reason: people_reason(error) },
+        (Some(error), _) => reason(error).end(),
         (None, Some("tool-calls")) => RunEnd::Rejected,
         (None, Some("error")) => RunEnd::Error {
             reason: "The run ended in an error that OpenCode does not explain.".to_owned(),
         },
-        (None, Some("content-filter")) => {
-            RunEnd::Error { reason: reason_of("ContentFilterError", None, "") }
-        }
+        (None, Some("content-filter")) => Reason::of("ContentFilterError", None, "", "").end(),
         (None, Some("length")) => RunEnd::Cut,
         (None, Some("stop")) => RunEnd::Completed,
         // An abort while it waits to retry the model leaves neither an error nor a finish (measured on 1.18.33).
@@ -93,6 +91,7 @@ fn end_of(last: &OpenCodeMessage) -> RunEnd {
     }
 }
 
-fn people_reason(error: &MessageError) -> String {
-    reason_of(&error.name, error.data.status_code, &error.data.message)
+fn reason(error: &MessageError) -> Reason {
+    let data = &error.data;
+    Reason::of(&error.name, data.status_code, &data.message, &data.response_body)
 }

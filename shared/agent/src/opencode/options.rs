@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+
+use super::types::lenient;
 
 /// The answer of `GET /config/providers`.
 #[derive(Debug, Deserialize)]
@@ -17,7 +18,21 @@ pub struct ConfigProviders {
 struct ProviderEntry {
     id: String,
     #[serde(default)]
-    models: BTreeMap<String, IgnoredAny>,
+    models: BTreeMap<String, ModelEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ModelEntry {
+    #[serde(default, deserialize_with = "lenient")]
+    cost: Cost,
+}
+
+/// US dollars for a million tokens; 0 where OpenCode knows no price.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cost {
+    input: f64,
+    output: f64,
 }
 
 /// One entry of the answer of `GET /agent`.
@@ -40,6 +55,17 @@ pub fn models(answer: &ConfigProviders) -> Vec<String> {
     each.collect()
 }
 
+/// Those of them that OpenCode counts as free, because it knows no price or because they are.
+#[must_use]
+pub fn unpriced(answer: &ConfigProviders) -> Vec<String> {
+    let each = answer.providers.iter().flat_map(|provider| {
+        let free = |cost: &Cost| cost.input <= 0.0 && cost.output <= 0.0;
+        let models = provider.models.iter().filter(move |(_, model)| free(&model.cost));
+        models.map(|(name, _)| format!("{}/{name}", provider.id))
+    });
+    each.collect()
+}
+
 /// The agents that can be given a prompt, without those that only other agents call.
 #[must_use]
 pub fn agents(answer: &[AgentEntry]) -> Vec<String> {
@@ -51,6 +77,16 @@ pub fn agents(answer: &[AgentEntry]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_without_price_are_named() {
+        let answer = r#"{"providers":[{"id":"openai","models":{
+            "a":{"cost":{"input":1.25,"output":10,"cache":{"read":0.1,"write":0},"tiers":[]}},
+            "b":{"cost":{"input":0,"output":0,"cache":{"read":0,"write":0}}},
+            "c":{"cost":"odd"},"d":{},"e":{"cost":{"input":0,"output":2}}}}]}"#;
+        let read: ConfigProviders = serde_json::from_str(answer).expect("valid");
+        assert_eq!(unpriced(&read), ["openai/b", "openai/c", "openai/d"]);
+    }
 
     #[test]
     fn options_list_names_without_keys() {

@@ -1,5 +1,6 @@
 //! Request bodies for OpenCode, and the configuration of its server.
 
+use bobbin_core::tenant::prices::{ModelPrice, Price};
 use serde_json::{Value, json};
 
 use crate::models::{ModelEndpoint, ModelName};
@@ -30,12 +31,14 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 /// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
 /// project is allowed; a path outside it and `.env` files need permission.
 ///
-/// `model` is the default; `providers` are those whose models can be chosen, including its own.
+/// `model` is the default; `providers` are those whose models can be chosen, including its own; `prices` are counted with
+/// instead of OpenCode's own.
 #[must_use]
 pub fn server_config(
     model: &ModelName,
     providers: &[String],
     endpoint: Option<&ModelEndpoint<'_>>,
+    prices: &[(ModelName, ModelPrice)],
 ) -> Value {
     let name = model.to_string();
     let mut config = json!({
@@ -58,7 +61,21 @@ pub fn server_config(
             });
         }
     }
+    for (model, price) in prices {
+        config["provider"][&model.provider]["models"][&model.model]["cost"] = cost(price);
+    }
     config
+}
+
+fn cost(price: &ModelPrice) -> Value {
+    let dollars = |price: Price| Value::from(f64::from(price));
+    let mut cost = json!({ "input": dollars(price.input), "output": dollars(price.output) });
+    for (name, price) in [("cache_read", price.cache_read), ("cache_write", price.cache_write)] {
+        if let Some(price) = price {
+            cost[name] = dollars(price);
+        }
+    }
+    cost
 }
 
 /// Environment for a quiet start without downloads.
@@ -98,12 +115,43 @@ mod tests {
             models: &[model.clone(), other],
         };
         let providers = ["scripted".to_owned(), "anthropic".to_owned()];
-        let config = server_config(&model, &providers, Some(&endpoint));
+        let config = server_config(&model, &providers, Some(&endpoint), &[]);
         assert_eq!(config["provider"]["scripted"]["options"]["apiKey"], "{env:MODEL_KEY}");
         let models = config["provider"]["scripted"]["models"].as_object();
         let models: Vec<&String> = models.expect("an object").keys().collect();
         assert_eq!(models, ["scripted-1", "scripted-2"]);
         assert_eq!(config["enabled_providers"], json!(providers));
-        assert!(server_config(&model, &providers, None).get("provider").is_none());
+        assert!(server_config(&model, &providers, None, &[]).get("provider").is_none());
+    }
+
+    #[test]
+    fn named_prices_are_in_opencodes_shape() {
+        let openai = ModelName::parse("openai/gpt-x").expect("valid");
+        let own = ModelName::parse("scripted/scripted-1").expect("valid");
+        let endpoint = ModelEndpoint {
+            base_url: "http://127.0.0.1:1/v1",
+            key_variable: "MODEL_KEY",
+            models: std::slice::from_ref(&own),
+        };
+        let price = |text: &str| serde_json::from_str::<ModelPrice>(text).expect("a price");
+        let prices = [
+            (openai, price(r#"{"input":1.25,"output":10,"cache_read":0.125,"cache_write":0}"#)),
+            (own.clone(), price(r#"{"input":0,"output":0.5}"#)),
+        ];
+        let providers = ["scripted".to_owned(), "openai".to_owned()];
+        let config = server_config(&own, &providers, Some(&endpoint), &prices);
+        assert_eq!(
+            config["provider"]["openai"],
+            json!({"models": {"gpt-x": {"cost": {
+                "input": 1.25, "output": 10.0, "cache_read": 0.125, "cache_write": 0.0,
+            }}}})
+        );
+        let own = &config["provider"]["scripted"]["models"]["scripted-1"];
+        assert_eq!(own["cost"], json!({"input": 0.0, "output": 0.5}));
+        assert_eq!(own["name"], "scripted-1");
+        let Some(spec) = bobbin_rules::description("opencode-1.18.33-openapi.json") else {
+            return;
+        };
+        bobbin_rules::conforms(&spec, "/components/schemas/Config", &config);
     }
 }

@@ -66,8 +66,9 @@ impl Runtime for OpenCodeRuntime {
 
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<ServerLaunch, Failure> {
         let served = self.models.for_server()?;
+        let endpoint = served.endpoint.as_ref();
         let mut config =
-            server_config(&served.default, &served.providers, served.endpoint.as_ref());
+            server_config(&served.default, &served.providers, endpoint, &served.prices);
         let Some(tools) = &self.tools else {
             return Ok(launch::launch(self.via, inputs, &config));
         };

@@ -14,6 +14,7 @@ use super::order::{in_order, is_whole};
 use super::reading::{Reading, RunSnapshot};
 use super::types::{OpenCodeMessage, Role};
 use crate::observe::RunState;
+use crate::reason::Reason;
 use crate::sse::Sse;
 use crate::steps::PLAN_MAX;
 
@@ -410,7 +411,7 @@ fn unknown_model_or_agent_keeps_reason() {
     let run = heard("badmodel");
     assert_eq!(run.fold().messages(), 0);
     assert_eq!(
-        run.fold().trouble(),
+        run.fold().trouble().map(Reason::text),
         Some(
             "Model not found: fake/nope. The operator has to set MODEL to one that its provider knows."
         )
@@ -418,7 +419,11 @@ fn unknown_model_or_agent_keeps_reason() {
     let run = heard("badagent");
     assert_eq!(run.fold().messages(), 0);
     assert!(
-        run.fold().trouble().unwrap().starts_with("The agent failed: Agent not found: \"nope\""),
+        run.fold()
+            .trouble()
+            .unwrap()
+            .text()
+            .starts_with("The agent failed: Agent not found: \"nope\""),
         "{:?}",
         run.fold().trouble()
     );
@@ -438,6 +443,66 @@ fn loops_and_retries_are_visible() {
     let retrying = run.fold().retrying().unwrap();
     assert_eq!(retrying.later_than(1_795_292_079_598), None);
     assert!(retrying.later_than(1_795_292_079_597).is_some());
+}
+
+/// What `OpenCode` writes into the message, with what vendors answer.
+#[test]
+fn spent_limit_of_the_vendor_ends_by_budget() {
+    let ended = |status: u16, said: &str, code: &str| {
+        let mut list = list("error401");
+        let body = json!({"error": {"message": said, "type": code, "code": code}}).to_string();
+        let data = &mut list[1]["info"]["error"]["data"];
+        data["message"] = json!(said);
+        data["statusCode"] = json!(status);
+        data["responseBody"] = json!(body);
+        let list = read(&list);
+        done(conclude(&list, &list[0].info.id, &[], None)).end
+    };
+    for (status, said, code) in [
+        (
+            403,
+            "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys",
+            "403",
+        ),
+        (402, "Insufficient credits. Add more using https://openrouter.ai/settings/credits", "402"),
+        (400, "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", "400"),
+        (400, "This key is over its limit.", "budget_exceeded"),
+        (429, "Your project has reached its limit.", "project_spend_limit_exceeded"),
+        (429, "Your organization has reached its limit.", "organization_spend_limit_exceeded"),
+        (429, "You have no credits.", "credit_balance_exhausted"),
+    ] {
+        let RunEnd::OverBudget { reason } = ended(status, said, code) else {
+            panic!("{said}");
+        };
+        let told = said.trim_end_matches('.');
+        assert_eq!(
+            reason,
+            format!(
+                "The vendor of the model takes no more requests, because its account or key has reached a limit of money ({told}). That is not a budget of Bobbin's: only the operator can raise it, at the vendor."
+            )
+        );
+    }
+    assert!(matches!(
+        ended(429, "Rate limit reached", "rate_limit_exceeded"),
+        RunEnd::Error { .. }
+    ));
+}
+
+/// `OpenCode` asks again for more than a minute.
+#[test]
+fn spent_limit_of_the_vendor_is_not_retried() {
+    let over = |message: &str| {
+        let mut run = heard("cut");
+        let status = json!({"type": "retry", "attempt": 1, "message": message, "next": 1_795_292_075_099_u64});
+        let session = run.session().to_owned();
+        run.receive(event("session.status", json!({"sessionID": session, "status": status})));
+        run.fold().retrying().unwrap().over_budget().map(str::to_owned)
+    };
+    for code in ["project_spend_limit_exceeded", "organization_spend_limit_exceeded"] {
+        assert!(over(&format!("429 {code}")).unwrap().contains(code));
+    }
+    assert!(over("Your organization has reached its spend limit.").is_some());
+    assert_eq!(over("scripted error 429"), None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 /// Parses a field of any shape; an unexpected one counts as absent.
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
@@ -253,6 +253,9 @@ pub struct MessageErrorData {
     /// HTTP status from the vendor.
     #[serde(deserialize_with = "lenient")]
     pub status_code: Option<u16>,
+    /// The vendor's answer.
+    #[serde(deserialize_with = "lenient")]
+    pub response_body: String,
 }
 
 /// One changed file of a turn (`GET /session/{id}/diff?messageID=…`).

@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use bobbin_agent::{Agent, AgentError, Observation, Observe, RunCursor, RunRef, RunState};
+use bobbin_agent::{
+    Agent, AgentError, Observation, Observe, Reason, Retrying, RunCursor, RunRef, RunState,
+};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
 use bobbin_core::base::limits::OTHERS_MS;
@@ -375,6 +377,9 @@ impl<'a, B: RunContext> Watch<'a, B> {
         let made = u32::try_from(seen.told.messages()).unwrap_or(u32::MAX);
         let looped = (made > messages_max)
             .then(|| format!("The agent made more than {messages_max} steps without finishing."));
+        if let Some(reason) = seen.told.retrying().as_ref().and_then(Retrying::over_budget) {
+            return Some(Event::Failed(Failure::OverBudget { reason: reason.to_owned() }));
+        }
         let waits = || seen.told.retrying()?.later_than(self.what.ends_ms);
         let reason = looped.or_else(waits)?;
         Some(Event::Failed(Failure::TurnFailed { reason }))
@@ -409,7 +414,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     /// The prompt had no effect. If the agent gave a reason, the turn ends with it. Otherwise its server may be unable
     /// to start anything (as after an interrupted first run); a restart cures that, and then the prompt is sent again.
     async fn never_began(&self, seen: &Observation<'_>) -> Event {
-        let trouble = seen.told.trouble().map(str::to_owned);
+        let trouble = seen.told.trouble().cloned();
         if trouble.is_none() && !self.what.cancel_known {
             let within_ms = self.sandboxes.settings.limits.turn.health_start_ms;
             let restarted = self.sandboxes.ensure_server(
@@ -428,10 +433,10 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 Err(failure) => failure,
             });
         }
-        let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
+        let never = || RunEnd::Error { reason: "it never began to answer".to_owned() };
         let (steps, earlier) = seen.told.steps(false);
         Event::Finished(RunAnswer {
-            end: RunEnd::Error { reason },
+            end: trouble.map_or_else(never, Reason::end),
             text: String::new(),
             usage: Default::default(),
             steps,

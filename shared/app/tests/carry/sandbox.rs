@@ -21,6 +21,7 @@ use bobbin_core::records::carried::{ForgeRepository, Submodule};
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::prices::ModelPrices;
 use bobbin_sandbox::{
     Deletion, ErrorKind, Facts, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
     ScriptOutput,
@@ -184,6 +185,7 @@ impl Carrier {
             models: Vec::new(),
             model_base_url: None,
             keys: ModelKeys::default(),
+            prices: ModelPrices::new(),
         };
         let runtime = Arc::new(OpenCodeRuntime::new(&models).unwrap());
         let provider: Arc<dyn Provider> = Arc::<Folder>::clone(&folder);

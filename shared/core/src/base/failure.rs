@@ -69,6 +69,12 @@ pub enum Failure {
         /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
+    /// The model's vendor takes no more, because its account or key has no money left: stop the run.
+    #[error("{reason}")]
+    OverBudget {
+        /// Whose limit, and who can raise it.
+        reason: String,
+    },
     /// The run itself failed: report the reason; the session stays usable.
     #[error("{reason}")]
     TurnFailed {

@@ -38,6 +38,11 @@ pub enum RunEnd {
         /// The reason, for people.
         reason: String,
     },
+    /// The model's vendor refused, because its account or key has no money left.
+    OverBudget {
+        /// Whose limit, and who can raise it.
+        reason: String,
+    },
 }
 
 /// State of a prompt at the agent.

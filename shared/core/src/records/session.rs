@@ -141,6 +141,9 @@ pub struct CheckedOptions {
     pub generation: u32,
     /// The selection of the turn.
     pub selection: Selection,
+    /// The price of its model was known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_priced: bool,
 }
 
 impl Session {

@@ -61,6 +61,9 @@ pub struct Prompted {
     /// Why Bobbin aborts the run; `None` if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
+    /// It does because the model's vendor takes no more: its account or key has no money left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spent: bool,
 }
 
 impl Prompted {
@@ -76,6 +79,7 @@ impl Prompted {
             windows: 0,
             let_go: false,
             aborting: None,
+            is_spent: false,
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod keys;
 pub mod linked;
 pub mod overrides;
 pub mod own_keys;
+pub mod prices;
 pub mod repositories;
 pub mod runtime_mode;
 pub mod selection;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::flat::{self, Flat, FlatEntry};
 use crate::base::limits::Limits;
+use crate::tenant::prices::ModelPrices;
 use crate::tenant::runtime_mode::TOOLS;
 
 /// The parameter `Overrides` of the template; fields that it leaves out have their defaults.
@@ -38,6 +39,8 @@ pub struct AgentOverrides {
     pub model_base_url: String,
     /// More models of that endpoint that can be chosen, as provider/model.
     pub models: Vec<String>,
+    /// Prices of models, for those of which the agent knows none: such a model may not be used where a budget is set.
+    pub prices: ModelPrices,
     /// Put model keys into the environment of each sandbox's server, even if the provider could keep them outside.
     pub model_keys_inside: bool,
     /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: files in them configure the agent, and
@@ -179,6 +182,15 @@ impl Overrides {
                 TOOLS.join(", ")
             )));
         }
+        let is_model = |name: &str| {
+            name.split_once('/')
+                .is_some_and(|(vendor, model)| !vendor.is_empty() && !model.is_empty())
+        };
+        if let Some(odd) = read.agents.prices.keys().find(|name| !is_model(name)) {
+            return Err(wrong(format!(
+                "prices names {odd:?}; a model is named vendor/model, such as openai/gpt-x"
+            )));
+        }
         let default = Self::default();
         for ((name, address), (_, own)) in read.addresses().into_iter().zip(default.addresses()) {
             if address.is_empty() && !own.is_empty() {
@@ -247,6 +259,12 @@ mod tests {
         let refused = Overrides::parse(r#"{"tools_ask": ["bash"]}"#).expect_err("no such tool");
         assert!(
             refused.ends_with("tools_ask names \"bash\"; the tools are run_command, read_file, write_file, edit_file, list_files, search, get_url, upload_file"),
+            "{refused}"
+        );
+        let refused = Overrides::parse(r#"{"prices": {"gpt-x": {"input": 1, "output": 2}}}"#)
+            .expect_err("no vendor");
+        assert!(
+            refused.contains("prices names \"gpt-x\"; a model is named vendor/model"),
             "{refused}"
         );
         for list in ["[1", "[]"] {

@@ -715,6 +715,8 @@ pub struct AgentOptions {
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
+    /// Those of the models of which nobody knows a price: what they cost is counted as nothing.
+    pub unpriced: Vec<String>,
 }
 
 /// Recent choices of turns, newest first.
@@ -1087,6 +1089,7 @@ mod tests {
         let offer = |models: &[&str], agents: &[&str]| AgentOptions {
             models: models.iter().map(ToString::to_string).collect(),
             agents: agents.iter().map(ToString::to_string).collect(),
+            unpriced: Vec::new(),
         };
         assert!(catalogue.learn(&offer(&["a/1", "a/2"], &["build", "own"])));
         assert!(!catalogue.learn(&offer(&["a/1", "a/2"], &["build"])));

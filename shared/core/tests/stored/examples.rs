@@ -294,7 +294,11 @@ fn session(stage: Stage) -> Session {
             generation: Some(2),
             briefed: Some("ses_1".into()),
             fresh_since_ms: T - 5_000,
-            options: Some(CheckedOptions { generation: 2, selection: selection() }),
+            options: Some(CheckedOptions {
+                generation: 2,
+                selection: selection(),
+                is_priced: true,
+            }),
             agent: Some("claude:plan".to_owned()),
         },
         place: Place::default(),
@@ -549,6 +553,7 @@ fn prompted() -> Prompted {
         windows: 1,
         let_go: true,
         aborting: Some("It ran too long.".to_owned()),
+        is_spent: true,
         ..Prompted::new(ids(&"t-1".into()), 2, T + 5_000)
     }
 }

@@ -80,7 +80,11 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         conversation: Conversation {
             session: Some(agent_session.clone().into()),
             briefed: Some(agent_session.into()),
-            options: Some(CheckedOptions { generation: 1, selection: Selection::default() }),
+            options: Some(CheckedOptions {
+                generation: 1,
+                selection: Selection::default(),
+                is_priced: true,
+            }),
             ..Conversation::default()
         },
         ended: (0..TURNS).map(turn).collect(),

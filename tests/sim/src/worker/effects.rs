@@ -627,7 +627,11 @@ impl Services for Here<'_> {
     }
 
     fn options(&mut self, _: &Selection) -> AgentOptions {
-        AgentOptions { models: vec!["m".to_owned()], agents: vec!["build".to_owned()] }
+        AgentOptions {
+            models: vec!["m".to_owned()],
+            agents: vec!["build".to_owned()],
+            unpriced: Vec::new(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Money is set aside before it is spent, and settled whatever way a turn ends.
 
+use super::prices::offer;
 use super::publish::notices;
 use super::*;
 use bobbin_core::base::ids::TurnId;
@@ -31,6 +32,7 @@ fn of_channel() -> BudgetScope {
 fn costing(budgets: Budgets, cost: MicroUsd) -> Fake {
     let world = Fake::new();
     world.with(|s| (s.settings.budgets, s.spent) = (budgets, Some(cost)));
+    world.with(|s| s.offer = offer(&["m"], &[]));
     world
 }
 

@@ -15,7 +15,7 @@ fn asked(id: &str, wants: Selection) -> Message {
     work(id, Work::Prompt(prompt))
 }
 
-fn here() -> Membership {
+pub(super) fn here() -> Membership {
     Membership { channel: "10".to_owned(), ..Membership::default() }
 }
 
@@ -233,6 +233,7 @@ fn unavailable_default_names_its_setter() {
         s.offer = AgentOptions {
             models: vec!["m".to_owned()],
             agents: vec!["build".to_owned(), "plan".to_owned()],
+            unpriced: Vec::new(),
         };
     });
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
@@ -389,6 +390,7 @@ fn unavailable_choice_lists_the_alternatives() {
             s.offer = AgentOptions {
                 models: vec!["m".to_owned(), "anthropic/one".to_owned()],
                 agents: vec!["build".to_owned(), "plan".to_owned()],
+                unpriced: Vec::new(),
             };
         });
         deliver_until_done(&world, &asked("m1", wanted), 1);
@@ -407,6 +409,7 @@ fn offers_are_read_once_per_generation() {
         s.offer = AgentOptions {
             models: vec!["m".to_owned(), "anthropic/one".to_owned()],
             agents: vec!["build".to_owned()],
+            unpriced: Vec::new(),
         };
     });
     for (id, model) in

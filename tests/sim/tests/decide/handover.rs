@@ -7,7 +7,11 @@ use super::*;
 fn known() -> Fake {
     let world = Fake::new();
     world.with(|s| {
-        s.offer = AgentOptions { models: vec!["m".to_owned()], agents: vec!["build".to_owned()] };
+        s.offer = AgentOptions {
+            models: vec!["m".to_owned()],
+            agents: vec!["build".to_owned()],
+            unpriced: Vec::new(),
+        };
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     world.with(|s| {

@@ -17,6 +17,7 @@ mod looks;
 mod operate;
 mod outages;
 mod outside;
+mod prices;
 mod publish;
 mod review;
 mod runs;

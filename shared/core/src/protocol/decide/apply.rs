@@ -331,13 +331,20 @@ fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
         (
             None,
             Some(by),
-            RunEnd::Aborted | RunEnd::Rejected | RunEnd::Unexplained | RunEnd::Error { .. },
+            RunEnd::Aborted
+            | RunEnd::Rejected
+            | RunEnd::Unexplained
+            | RunEnd::Error { .. }
+            | RunEnd::OverBudget { .. },
         ) => Outcome::Cancelled { by: by.name.clone() },
         (None, None, RunEnd::Aborted) => {
             Outcome::Failed { reason: words::ABORTED_ELSEWHERE.to_owned() }
         }
         (None, _, RunEnd::Error { reason }) => {
             Outcome::Failed { reason: words::model_failed(reason) }
+        }
+        (None, _, RunEnd::OverBudget { reason }) => {
+            Outcome::OverBudget { reason: reason.clone(), more: 0 }
         }
         (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => {
             Outcome::Failed { reason: words::UNEXPLAINED.to_owned() }

@@ -5,7 +5,7 @@
 //! A prompt of [`Prompt::extends`] passes the budget that a person has just been shown: turn and thread for everybody
 //! who may prompt, person, channel and tenant for managers, and nobody passes the stack's.
 
-use super::{Context, forge, words};
+use super::{Context, forge, record, words};
 use crate::records::card::Spending;
 use crate::records::message::Prompt;
 use crate::records::outcome::Outcome;
@@ -140,11 +140,24 @@ pub(super) fn watch(session: &mut Session) {
 /// How a turn ends that was aborted: by its budget, or for this reason.
 pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outcome {
     let reason = reason.to_owned();
+    let is_spent = turn.stage.prompted().is_some_and(|prompted| prompted.is_spent);
     match &turn.reserved {
+        _ if is_spent => Outcome::OverBudget { reason, more: 0 },
         Some(reserved) if reserved.spent >= reserved.amount => {
             Outcome::OverBudget { reason, more: more(reserved.by, context) }
         }
         _ => Outcome::Failed { reason },
+    }
+}
+
+/// The model's vendor takes no more: its account or key has no money left, and no press of a button changes that.
+pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
+    match &mut session.turn {
+        Some(turn) if turn.stage.is_running() => {
+            turn.abort(reason);
+            turn.stage.prompted_mut().into_iter().for_each(|prompted| prompted.is_spent = true);
+        }
+        _ => record::end_with(session, Outcome::OverBudget { reason, more: 0 }),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::protocol::effect::Effect;
 use crate::records::message::{Prompt, Work};
 use crate::records::sandbox::Phase;
 use crate::records::session::{CheckedOptions, Session};
+use crate::records::turn::Turn;
 use crate::tenant::repositories::{apart, with_number};
 use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
@@ -162,7 +163,9 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
 pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
     let known = session.conversation.options.as_ref().is_some_and(|checked| {
-        checked.generation == session.sandbox.generation && checked.selection == turn.selection
+        checked.generation == session.sandbox.generation
+            && checked.selection == turn.selection
+            && (checked.is_priced || !needs_price(turn))
     });
     if known || session.observed.agent.options.is_some() {
         return None;
@@ -170,23 +173,34 @@ pub(super) fn list_options(session: &Session) -> Option<Effect> {
     Some(Effect::ListOptions { used: turn.selection.clone() })
 }
 
+/// Whether a budget counts on the price of the turn's model: `OpenCode` multiplies by it, and other agents report what
+/// they have spent.
+fn needs_price(turn: &Turn) -> bool {
+    let agent = turn.selection.agent.as_deref();
+    turn.reserved.is_some() && agent.is_none_or(|agent| RuntimeMode::of_agent(agent).is_none())
+}
+
 /// The agent has said what it offers, or has not answered.
 pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     let said = !offer.models.is_empty() && !offer.agents.is_empty();
+    let unpriced = offer.unpriced.clone();
     session.observed.agent.options = Some(offer);
     if said
         && unavailable(session).is_none()
         && let Some(turn) = &session.turn
     {
+        let model = turn.selection.model.as_ref();
         session.conversation.options = Some(CheckedOptions {
+            is_priced: model.is_none_or(|model| !unpriced.contains(model)),
             generation: session.sandbox.generation,
             selection: turn.selection.clone(),
         });
     }
 }
 
-/// The part of the selection that the agent does not offer, as far as it said, with a text that lists what it offers.
-pub(super) fn unavailable(session: &Session) -> Option<(DefaultKind, String)> {
+/// Why the turn cannot run with its selection, as far as the agent said what it offers, and the choice that is to blame,
+/// if one is.
+pub(super) fn unavailable(session: &Session) -> Option<(Option<DefaultKind>, String)> {
     let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
     let missing =
@@ -194,11 +208,21 @@ pub(super) fn unavailable(session: &Session) -> Option<(DefaultKind, String)> {
     if let Some(model) = &turn.selection.model
         && missing(&offer.models, model)
     {
-        return Some((DefaultKind::Model, words::unknown_model(model, &offer.models)));
+        return Some((Some(DefaultKind::Model), words::unknown_model(model, &offer.models)));
+    }
+    if needs_price(turn) {
+        if offer.models.is_empty() {
+            return Some((None, words::PRICES_NOT_SAID.to_owned()));
+        }
+        if let Some(model) =
+            turn.selection.model.as_ref().filter(|one| offer.unpriced.contains(one))
+        {
+            return Some((Some(DefaultKind::Model), words::unpriced_model(model)));
+        }
     }
     match &turn.selection.agent {
         Some(agent) if missing(&offer.agents, agent) => {
-            Some((DefaultKind::Agent, words::unknown_agent(agent, &offer.agents)))
+            Some((Some(DefaultKind::Agent), words::unknown_agent(agent, &offer.agents)))
         }
         _ => None,
     }
@@ -207,7 +231,7 @@ pub(super) fn unavailable(session: &Session) -> Option<(DefaultKind, String)> {
 /// The text of [`unavailable`] for the requester. If the choice was a default, it says so and names who set it.
 pub(super) fn refusal(session: &Session, context: &Context<'_>) -> Option<String> {
     let (kind, words) = unavailable(session)?;
-    let Work::Prompt(prompt) = &context.delivery.message.work else {
+    let (Some(kind), Work::Prompt(prompt)) = (kind, &context.delivery.message.work) else {
         return Some(words);
     };
     if kind.of(&prompt.wants).is_some() {

@@ -1,8 +1,8 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, down, forge, lease, outage, outside, record, results, stray,
-    untold, wait, watch, words,
+    Context, Next, absence, aside, budget, down, forge, lease, outage, outside, record, results,
+    stray, untold, wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
@@ -111,6 +111,7 @@ pub(super) fn failed(
         Failure::TurnFailed { reason } if session.sandbox.phase == Phase::Creating => {
             return wait::give_up(session, &reason, posting.is_some(), context);
         }
+        Failure::OverBudget { reason } => budget::refused_by_vendor(session, reason),
         Failure::TurnFailed { reason } => {
             // The sandbox is up; other turns may not need what this one lacks.
             if session.sandbox.phase == Phase::Resuming && session.observed.agent.healthy {

@@ -857,6 +857,17 @@ pub fn unknown_model(model: &str, models: &[String]) -> String {
     )
 }
 
+/// A budget counts on the price of a model that has none.
+#[must_use]
+pub fn unpriced_model(model: &str) -> String {
+    format!(
+        "A budget is set here, and nobody knows what {model} costs, so it would be counted as nothing. Choose another model. The operator can name its price in the parameter Overrides (`prices`)."
+    )
+}
+
+/// A budget counts on prices that the agent did not list.
+pub const PRICES_NOT_SAID: &str = "A budget is set here, and the agent did not say in time which models have a price, so nothing was begun. Run it again.";
+
 /// OpenCode does not know the agent.
 #[must_use]
 pub fn unknown_agent(agent: &str, agents: &[String]) -> String {
