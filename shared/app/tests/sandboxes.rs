@@ -242,6 +242,7 @@ impl Scene {
                 state: CardState::Working,
                 model: self.model_name.clone(),
                 budget: None,
+                shows_budget: false,
             },
             since_ms: now_ms(),
             asks: Vec::new(),

@@ -149,6 +149,7 @@ impl Scene {
                 state: CardState::Working,
                 model,
                 budget: None,
+                shows_budget: false,
             },
             since_ms: now_ms(),
             asks: Vec::new(),

@@ -9,8 +9,8 @@
 //! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
 //! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], the threads of direct
 //! messages in [`direct`], sandbox names in [`sandboxes`], links for entering keys in [`setup`], people's own accounts
-//! at the forge in [`linked`], the threads of watched pull requests in [`watched`], what was spent in [`budgets`], tool calls in progress in
-//! [`calls`], provider accounts in [`accounts`].
+//! at the forge in [`linked`], the threads of watched pull requests in [`watched`], what was spent in [`budgets`], tool
+//! calls in progress in [`calls`], provider accounts in [`accounts`].
 
 mod accounts;
 mod budgets;

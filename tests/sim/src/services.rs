@@ -29,7 +29,7 @@ use bobbin_core::records::publication::{
     ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
 };
 use bobbin_core::records::pull_request::{
-    Mergeability, PolledPullRequest, ReviewDecision, WatchedPullRequest,
+    Mergeability, PolledPullRequest, PolledTotals, ReviewDecision, WatchedPullRequest,
 };
 use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::run::PromptState;
@@ -385,13 +385,10 @@ pub fn polled(seen: &PullRequestSeen, branch: &str, head: &str) -> WatchedPullRe
             merge: Mergeability::Clean,
             decision: ReviewDecision::NotNeeded,
             checks: Vec::new(),
-            checks_total: 0,
             reviews: Vec::new(),
-            reviews_total: 0,
             threads: Vec::new(),
-            threads_total: 0,
             comments: Vec::new(),
-            comments_total: 0,
+            totals: PolledTotals::default(),
         },
         required: Vec::new(),
         writers: Vec::new(),

@@ -92,7 +92,7 @@ pub struct Inner {
     pub forgets_announced: bool,
     /// The planted fault: no sum is asked whether it leaves enough.
     pub budgets_unasked: bool,
-    /// The planted fault: nothing that was set aside and not spent is given back.
+    /// The planted fault: what was set aside and not spent stays set aside.
     pub settles_nothing: bool,
     /// The planted fault: pushed is what the sandbox has, whatever was shown.
     pub pushes_unshown: bool,

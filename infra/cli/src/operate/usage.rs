@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::Tenant;
-use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd, dollars, month_of};
+use bobbin_core::tenant::budgets::{self, BudgetScope, MicroUsd, dollars, month_of};
 use serde::Serialize;
 
 use super::arguments::{ForgetSums, ShowUsage};
@@ -11,6 +12,8 @@ use super::named::tenants;
 use super::stack::Stack;
 use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
+
+const DAY_MS: u64 = 86_400_000;
 
 #[derive(Serialize)]
 struct UsageAnswer {
@@ -120,11 +123,12 @@ fn csv(lines: &[UsageLine]) -> String {
 /// Deletes what is stored of a person's spending.
 pub async fn forget(stack: &Stack, what: &ForgetSums) -> Result<Output, CommandError> {
     let ForgetSums { person, tenant } = what;
-    let deleted = stack.store.forget_sums(tenant, person).await;
+    let kept = [now_ms(), now_ms() - DAY_MS].map(budgets::day);
+    let deleted = stack.store.forget_sums(tenant, person, &kept).await;
     let deleted =
         deleted.map_err(|e| format!("{e}. Some sums may be left: repeat the command."))?;
     let text = format!(
-        "{deleted} sums are deleted. What this person has spent still counts in the sums of the channels, the tenant and the stack, which name no person."
+        "{deleted} sums are deleted. Those of today and yesterday are kept, because tasks that run are still settled in them: repeat the command in two days. What this person has spent still counts in the sums of the channels, the tenant and the stack, which name no person."
     );
     let forgotten = Forgotten { tenant: tenant.to_string(), person: person.clone(), deleted };
     let code = if deleted == 0 { ExitStatus::Notice } else { ExitStatus::Done };

@@ -55,11 +55,11 @@ pub fn models(answer: &ConfigProviders) -> Vec<String> {
     each.collect()
 }
 
-/// Those of them that OpenCode counts as free, because it knows no price or because they are.
+/// Those of them that OpenCode counts as free, or in part, because it knows no price or because they are.
 #[must_use]
 pub fn unpriced(answer: &ConfigProviders) -> Vec<String> {
     let each = answer.providers.iter().flat_map(|provider| {
-        let free = |cost: &Cost| cost.input <= 0.0 && cost.output <= 0.0;
+        let free = |cost: &Cost| cost.input <= 0.0 || cost.output <= 0.0;
         let models = provider.models.iter().filter(move |(_, model)| free(&model.cost));
         models.map(|(name, _)| format!("{}/{name}", provider.id))
     });
@@ -85,7 +85,7 @@ mod tests {
             "b":{"cost":{"input":0,"output":0,"cache":{"read":0,"write":0}}},
             "c":{"cost":"odd"},"d":{},"e":{"cost":{"input":0,"output":2}}}}]}"#;
         let read: ConfigProviders = serde_json::from_str(answer).expect("valid");
-        assert_eq!(unpriced(&read), ["openai/b", "openai/c", "openai/d"]);
+        assert_eq!(unpriced(&read), ["openai/b", "openai/c", "openai/d", "openai/e"]);
     }
 
     #[test]

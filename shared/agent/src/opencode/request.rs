@@ -31,8 +31,8 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 /// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
 /// project is allowed; a path outside it and `.env` files need permission.
 ///
-/// `model` is the default; `providers` are those whose models can be chosen, including its own; `prices` are counted with
-/// instead of OpenCode's own.
+/// `model` is the default; `providers` are those whose models can be chosen, including its own; `prices` replace
+/// OpenCode's own.
 #[must_use]
 pub fn server_config(
     model: &ModelName,
@@ -70,10 +70,9 @@ pub fn server_config(
 fn cost(price: &ModelPrice) -> Value {
     let dollars = |price: Price| Value::from(f64::from(price));
     let mut cost = json!({ "input": dollars(price.input), "output": dollars(price.output) });
-    for (name, price) in [("cache_read", price.cache_read), ("cache_write", price.cache_write)] {
-        if let Some(price) = price {
-            cost[name] = dollars(price);
-        }
+    // OpenCode counts nothing for what has no price.
+    for (name, cached) in [("cache_read", price.cache_read), ("cache_write", price.cache_write)] {
+        cost[name] = dollars(cached.unwrap_or(price.input));
     }
     cost
 }

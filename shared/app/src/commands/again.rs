@@ -1,5 +1,5 @@
-//! The buttons *Run again* and *Continue*: run the prompt of a failed turn once more, or let one go on that a budget has
-//! ended.
+//! The buttons *Run again* and *Continue*: run the prompt of a failed turn once more, or let one go on that a budget
+//! has ended.
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
@@ -35,13 +35,13 @@ impl Lane<'_> {
             return self.chat.answer(&control.reply, GONE).await;
         };
         // Somebody whose budget it did not raise may have pressed before.
-        if prompt.extends && is_over {
-            const PRESSED: &str = "Somebody has pressed this before. The newest card below has the button that counts.";
+        if prompt.extends.is_some() && is_over {
+            const PRESSED: &str = "Somebody has already pressed this. The newest card below has the button that counts.";
             return self.chat.answer(&control.reply, PRESSED).await;
         }
         let said = Said::of(&outcome, &prompt, &asked);
         self.name_again(control, &id, &said).await;
-        let membership = if prompt.extends {
+        let membership = if prompt.extends.is_some() {
             self.membership_if_said(control).await?
         } else {
             control.membership.clone()
@@ -87,7 +87,7 @@ struct Said {
 impl Said {
     fn of(outcome: &Outcome, prompt: &Prompt, asked: &str) -> Self {
         match outcome {
-            Outcome::OverBudget { more, .. } => {
+            Outcome::OverBudget { more, by: Some(_), .. } => {
                 let more = dollars(*more);
                 let task = shorten(&one_line(asked), AGAIN_CHARS_MAX);
                 Self {

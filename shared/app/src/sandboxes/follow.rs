@@ -468,7 +468,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 self.target.generation,
                 self.context.now_ms(),
             ),
-            spending: self.what.card.budget.map(|budget| Spending { spent: seen.spent, budget }),
+            spending: self
+                .what
+                .card
+                .budget
+                .filter(|_| self.what.card.shows_budget)
+                .map(|budget| Spending { spent: seen.spent, budget }),
         };
         let digest = picture.digest(at);
         if self.shown.as_ref() == Some(&digest) {

@@ -3,7 +3,6 @@
 # last, empty if there is none; BOBBIN_BRANCH, the short name of the branch; BOBBIN_COMMIT, its newest commit, which the
 # copy beside the checkout has. Runs in the sandbox's working directory, by any POSIX shell. Exit codes: 0 moved, 3 the
 # checkout holds other work, 1 anything else.
-umask 077
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true GIT_CONFIG_NOSYSTEM=1 GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
 store="$(pwd -P)/.bobbin/origin.git"
@@ -23,7 +22,10 @@ index=$(git_ rev-parse --git-path index)
 side="$(git_ rev-parse --git-path bobbin-index)"
 trap 'rm -f "$side" "$side.lock"' EXIT
 rm -f "$side" "$side.lock"
+# Somebody works in it: a background process of git.
+[ ! -e "$index.lock" ] || exit 1
 cp -p "$index" "$side" 2>/dev/null || exit 1
+staged=$(GIT_INDEX_FILE="$side" git_ write-tree 2>/dev/null) || exit 3
 files=$(GIT_INDEX_FILE="$side" git_ add -A . >/dev/null 2>&1 && GIT_INDEX_FILE="$side" git_ write-tree 2>/dev/null) ||
   exit 3
 from=
@@ -31,6 +33,8 @@ for commit in "$BOBBIN_PUSHED" "$(git_ rev-parse -q --verify "$going^{commit}")"
   [ -z "$from" ] && [ -n "$commit" ] && [ "$files" = "$(git_ rev-parse -q --verify "$commit^{tree}")" ] && from=$commit
 done
 [ -n "$from" ] || exit 3
+# What is only staged is work too.
+[ "$staged" = "$files" ] || [ "$staged" = "$(git_ rev-parse "$head^{tree}")" ] || exit 3
 # Commits that were never pushed, here or on the branch, stay where they are.
 is_known() {
   for known in "$BOBBIN_PUSHED" "$BOBBIN_BASE" "$BOBBIN_COMMIT"; do
@@ -43,6 +47,10 @@ git_ rev-parse -q --verify "$BOBBIN_COMMIT^{commit}" >/dev/null || exit 1
 is_known "$head" || exit 3
 old=$(git_ rev-parse -q --verify "$branch^{commit}")
 [ -z "$old" ] || is_known "$old" || exit 3
+# Not under another worktree of the same repository.
+if [ "$(git_ symbolic-ref -q HEAD)" != "$branch" ]; then
+  git_ worktree list --porcelain | grep -qxF "branch $branch" && exit 3
+fi
 
 # Ignored files are work too, and git would write over them.
 git_ -c core.quotePath=false diff-tree -r --name-only --no-renames --diff-filter=A "$from" "$BOBBIN_COMMIT" |
@@ -51,12 +59,12 @@ git_ -c core.quotePath=false diff-tree -r --name-only --no-renames --diff-filter
     [ ! -e "$path" ] && [ ! -L "$path" ] || exit 3
     while [ "$path" != "${path%/*}" ]; do
       path=${path%/*}
-      [ ! -e "$path" ] && [ ! -L "$path" ] || { [ -d "$path" ] && break; exit 3; }
+      [ ! -L "$path" ] || exit 3
+      [ ! -e "$path" ] || { [ -d "$path" ] && break; exit 3; }
     done
   done || exit 3
 git_ update-ref "$going" "$BOBBIN_COMMIT" >/dev/null 2>&1 || exit 1
 GIT_INDEX_FILE="$side" git_ read-tree -m -u "$from" "$BOBBIN_COMMIT" >/dev/null 2>&1 || exit 3
-rm -f "$index.lock"
 mv "$side" "$index" || exit 1
 git_ update-ref "$branch" "$BOBBIN_COMMIT" >/dev/null 2>&1 && git_ symbolic-ref HEAD "$branch" || exit 1
 exit 0

@@ -33,7 +33,7 @@ impl Merged {
         place.pull("bobbin/work-1");
         place.sh("git checkout -q main && git merge -q --squash FETCH_HEAD");
         place.commit("Work, as one commit");
-        place.sh("echo later >later.txt");
+        place.sh("echo later >later.txt && mkdir link && echo x >link/x");
         place.commit("By a person");
         place.push("main");
         Self { place, carrier, there, pushed }
@@ -86,6 +86,9 @@ async fn unpushed_work_stays_as_it_is() {
         "rm README.md",
         "git commit -q --allow-empty -m Kept",
         "git branch -f main HEAD && git checkout -q main && git commit -q --allow-empty -m Kept && git checkout -q HEAD~1",
+        "echo staged >new.txt && git add new.txt && rm new.txt",
+        "git worktree add -q ../other main",
+        "mkdir ../data && echo link >>.git/info/exclude && ln -s ../data link",
         "printf later.txt >>.git/info/exclude && echo mine >later.txt",
         "git merge -q --no-commit --no-ff -s ours HEAD~1 2>&1; git rev-parse HEAD~1 >.git/MERGE_HEAD",
     ] {
@@ -94,7 +97,7 @@ async fn unpushed_work_stays_as_it_is() {
         )
         .await;
         merged.carrier.sh(more);
-        let look = "git status --porcelain --branch; git for-each-ref --format='%(refname) %(objectname)' refs/heads; md5sum *";
+        let look = "git status --porcelain --branch; git for-each-ref --format='%(refname) %(objectname)' refs/heads; git diff --cached --stat; ls -l; md5sum * 2>/dev/null; true";
         let before = merged.carrier.sh(look);
         assert_eq!(merged.go_on().await, None, "{more}");
         assert_eq!(merged.carrier.sh(look), before, "{more}");

@@ -77,14 +77,22 @@ impl Store {
         Err(StoreError::Damaged(format!("{partition} has more than {PAGES_MAX} MB")))
     }
 
-    /// Deletes the sums of a person. Returns how many there were.
+    /// Deletes the sums of a person but those of the days named: turns that run may still be settled in them. Returns how
+    /// many were deleted.
     ///
     /// # Errors
     /// [`StoreError`]; a repeat deletes the rest.
-    pub async fn forget_sums(&self, tenant: &Tenant, person: &str) -> Result<usize, StoreError> {
+    pub async fn forget_sums(
+        &self,
+        tenant: &Tenant,
+        person: &str,
+        but: &[String],
+    ) -> Result<usize, StoreError> {
         let begins = format!("user#{person}#");
         let all = self.all_sums(tenant).await?;
-        let theirs = all.into_iter().filter(|(name, _)| name.starts_with(&begins));
+        let is_kept = |name: &str| but.iter().any(|day| name.ends_with(&format!("#{day}")));
+        let theirs =
+            all.into_iter().filter(|(name, _)| name.starts_with(&begins) && !is_kept(name));
         let mut deleted = 0;
         for (name, _) in theirs {
             let key = item_key(&format!("budget:{tenant}"), &name);

@@ -516,6 +516,8 @@ pub struct KeptCard {
     pub model: String,
     /// What the turn may spend; following ends once it has.
     pub budget: Option<MicroUsd>,
+    /// The card says so.
+    pub shows_budget: bool,
 }
 
 impl Follow {

@@ -10,6 +10,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Prompted;
 use crate::records::turn::{EndedTurn, Turn};
+use crate::tenant::budgets::BudgetKind;
 
 /// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -251,8 +252,9 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             kind: match ended.outcome {
                 Outcome::Answered => SignalKind::TurnAnswered,
                 Outcome::Failed { .. } => SignalKind::TurnFailed,
-                // Of the others people in the chat can spend more.
-                Outcome::OverBudget { more: 0, .. } => SignalKind::StackBudgetSpent,
+                Outcome::OverBudget { by: Some(BudgetKind::Stack), .. } => {
+                    SignalKind::StackBudgetSpent
+                }
                 Outcome::OverBudget { .. } => SignalKind::TurnOverBudget,
                 Outcome::Cancelled { .. } => SignalKind::TurnCancelled,
                 Outcome::Lost => SignalKind::TurnLost,
@@ -456,14 +458,18 @@ mod tests {
 
     #[test]
     fn only_the_stacks_exhausted_budget_wakes_the_operator() {
-        let ended = |more| {
-            let outcome = Outcome::OverBudget { reason: String::new(), more };
+        let ended = |by| {
+            let outcome = Outcome::OverBudget { reason: String::new(), more: 0, by };
             let ended = vec![EndedTurn { id: "t".into(), outcome, at_ms: 5_000 }];
             let emitted = signals(Some(&session()), &Session { ended, ..session() }, 5_000);
             emitted.iter().map(|one| (one.kind.name(), one.kind.alarm())).collect::<Vec<_>>()
         };
-        assert_eq!(ended(0), [("stack.budget_spent", Some(Alarm::WorkDropped))]);
-        assert_eq!(ended(2_000_000), [("turn.over_budget", None)]);
+        assert_eq!(
+            ended(Some(BudgetKind::Stack)),
+            [("stack.budget_spent", Some(Alarm::WorkDropped))]
+        );
+        assert_eq!(ended(Some(BudgetKind::Month)), [("turn.over_budget", None)]);
+        assert_eq!(ended(None), [("turn.over_budget", None)]);
     }
 
     #[test]

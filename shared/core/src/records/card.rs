@@ -63,7 +63,7 @@ impl Spending {
     #[must_use]
     pub fn warning(self) -> Option<String> {
         let is_near = self.spent.saturating_mul(5) >= self.budget.saturating_mul(4);
-        is_near.then(|| format!("{} is spent. The task ends when all is.", self.fact()))
+        is_near.then(|| format!("{} spent. The task stops at the limit.", self.fact()))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::records::ask::Choice;
 use crate::records::forge_hint::ForgeHint;
 use crate::records::publication::PullRequestAct;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
+use crate::tenant::budgets::BudgetKind;
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
@@ -489,9 +490,9 @@ pub struct Prompt {
     /// Do not wait: if a turn is running, send it into that run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
-    /// A person lets it pass the budget that has ended the turn before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub extends: bool,
+    /// A person lets it pass this budget, which has ended the turn before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<BudgetKind>,
 }
 
 impl Prompt {

@@ -36,6 +36,8 @@ pub struct Observations {
     pub forge: ForgeObserved,
     /// The watched pull request.
     pub watch: WatchObserved,
+    /// What the turn on record was seen to have spent, by an earlier delivery of its message.
+    pub spent_before: Option<MicroUsd>,
     /// Stored sums that left less than a turn wanted to set aside.
     pub used: BTreeMap<BudgetScope, MicroUsd>,
     /// What the next save writes besides the records.

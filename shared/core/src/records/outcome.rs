@@ -1,7 +1,7 @@
 //! Outcome of a turn.
 
 use crate::base::ids::TurnId;
-use crate::tenant::budgets::{MicroUsd, dollars};
+use crate::tenant::budgets::{BudgetKind, MicroUsd, dollars};
 use serde::{Deserialize, Serialize};
 
 /// Outcome of a turn.
@@ -26,6 +26,9 @@ pub enum Outcome {
         reason: String,
         /// What a person can let the thread spend in addition, in millionths of a US dollar; 0: nobody can.
         more: MicroUsd,
+        /// The budget; `None`: the account or the key at the model's vendor has no money left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<BudgetKind>,
     },
     /// Somebody stopped the turn.
     Cancelled {
@@ -41,7 +44,9 @@ impl Outcome {
     #[must_use]
     pub fn again_label(&self) -> Option<String> {
         match self {
-            Self::Lost | Self::Failed { .. } => Some("Run again".to_owned()),
+            Self::Lost | Self::Failed { .. } | Self::OverBudget { by: None, .. } => {
+                Some("Run again".to_owned())
+            }
             Self::OverBudget { more, .. } if *more > 0 => {
                 Some(format!("Continue (+{})", dollars(*more)))
             }

@@ -31,22 +31,29 @@ pub struct PolledPullRequest {
     pub merge: Mergeability,
     /// The verdict of its reviewers.
     pub decision: ReviewDecision,
-    /// Checks of its head: the first 100, of which `checks_total` tells whether they are all.
+    /// Checks of its head: the first 100.
     pub checks: Vec<Check>,
-    /// How many there are.
-    pub checks_total: usize,
-    /// The newest review of each person, oldest first: the newest 20 of `reviews_total`.
+    /// The newest review of each person, oldest first: the newest 20.
     pub reviews: Vec<SeenReview>,
-    /// How many people have reviewed it.
-    pub reviews_total: usize,
-    /// Threads on lines of code, oldest first: the newest 50 of `threads_total`.
+    /// Threads on lines of code, oldest first: the newest 50.
     pub threads: Vec<ReviewThread>,
-    /// How many there are.
-    pub threads_total: usize,
-    /// Comments on the whole, oldest first: the newest 30 of `comments_total`.
+    /// Comments on the whole, oldest first: the newest 30.
     pub comments: Vec<SeenComment>,
-    /// How many there are.
-    pub comments_total: usize,
+    /// How many of these there are.
+    pub totals: PolledTotals,
+}
+
+/// How many checks, reviews, threads and comments a pull request has: a poll reads some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct PolledTotals {
+    /// Checks of its head.
+    pub checks: usize,
+    /// People who have reviewed it.
+    pub reviews: usize,
+    /// Threads on lines of code.
+    pub threads: usize,
+    /// Comments on the whole.
+    pub comments: usize,
 }
 
 impl PolledPullRequest {
@@ -251,20 +258,17 @@ mod tests {
             merge: Mergeability::Clean,
             decision: ReviewDecision::NotNeeded,
             checks: Vec::new(),
-            checks_total: 0,
             reviews: vec![
                 review(ReviewState::Approved, "ada", 1),
                 review(ReviewState::ChangesRequested, "ben", 5),
                 review(ReviewState::Commented, "cleo", 9),
             ],
-            reviews_total: 3,
             threads: vec![
                 thread(false, &[("dan", 2), ("bot", 8), ("ada", 7)]),
                 thread(true, &[("eve", 9)]),
             ],
-            threads_total: 2,
             comments: Vec::new(),
-            comments_total: 0,
+            totals: PolledTotals { checks: 0, reviews: 3, threads: 2, comments: 0 },
         };
         assert_eq!(pull.authors(), ["ada", "ben", "dan"]);
         // However many strangers spoke before, who speaks now comes first.

@@ -82,6 +82,9 @@ pub struct SandboxRecord {
     /// Its name. A named sandbox can be shared by threads of its tenant, and is kept longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<SandboxName>,
+    /// Its running time up to here has been counted; `None`: it does not run, or nothing is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered_ms: Option<Ms>,
     /// Its provider; `None` means the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,

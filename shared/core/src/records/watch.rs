@@ -49,12 +49,9 @@ pub struct Watch {
     /// The fix that was begun last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
-    /// Names of what fixes were begun for, newest last: none is begun for twice.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begun: Vec<String>,
-    /// Review threads that fixes were begun for, newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begun_threads: Vec<BegunThread>,
+    /// What fixes were begun for.
+    #[serde(default)]
+    pub begun: BegunFixes,
     /// Comments that asked for something.
     #[serde(default, skip_serializing_if = "HeardRemarks::is_empty")]
     pub heard: HeardRemarks,
@@ -67,6 +64,17 @@ pub struct Watch {
     /// Polls that have failed since one did not; of one that has ended, tries to tell that.
     #[serde(default)]
     pub failures: u32,
+}
+
+/// What fixes were begun for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct BegunFixes {
+    /// Names, newest last: none is begun for twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Review threads, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<BegunThread>,
 }
 
 impl Watch {
@@ -90,8 +98,7 @@ impl Watch {
             polled_at_ms: 0,
             due_at_ms: now_ms,
             fix: None,
-            begun: Vec::new(),
-            begun_threads: Vec::new(),
+            begun: BegunFixes { names: Vec::new(), threads: Vec::new() },
             heard: HeardRemarks {
                 remarks: Vec::new(),
                 refused: Vec::new(),

@@ -41,10 +41,10 @@ pub struct ModelPrice {
     pub input: Price,
     /// Of what it writes.
     pub output: Price,
-    /// Of what it reads from a cache.
+    /// Of what it reads from a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// Of what it writes into a cache.
+    /// Of what it writes into a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
 }

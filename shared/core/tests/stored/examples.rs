@@ -39,7 +39,7 @@ use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::records::watch::{BegunThread, Fix, FixedThread, HeardRemarks, Watch};
+use bobbin_core::records::watch::{BegunFixes, BegunThread, Fix, FixedThread, HeardRemarks, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets};
@@ -165,7 +165,7 @@ fn prompt() -> Prompt {
         wants: selection(),
         membership: membership(),
         now: true,
-        extends: true,
+        extends: Some(BudgetKind::Thread),
     }
 }
 
@@ -279,7 +279,11 @@ fn session(stage: Stage) -> Session {
         failed(),
         cancelled(),
         Outcome::Lost,
-        Outcome::OverBudget { reason: "(spent)".to_owned(), more: 2_000_000 },
+        Outcome::OverBudget {
+            reason: "(spent)".to_owned(),
+            more: 2_000_000,
+            by: Some(BudgetKind::Turn),
+        },
     ];
     let ended = outcomes.into_iter().enumerate().map(|(n, outcome)| EndedTurn {
         id: format!("e-{n}").into(),
@@ -413,8 +417,10 @@ fn watch() -> Watch {
         },
         responses: responses(),
         response_failures: 1,
-        begun: vec!["89abcdef0123456789abcdef".to_owned()],
-        begun_threads: vec![BegunThread { id: "PRRT_1".to_owned(), comment: 12 }],
+        begun: BegunFixes {
+            names: vec!["89abcdef0123456789abcdef".to_owned()],
+            threads: vec![BegunThread { id: "PRRT_1".to_owned(), comment: 12 }],
+        },
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }
 }
@@ -499,6 +505,7 @@ fn shared() -> SandboxRecord {
 
 fn sandbox(phase: Phase) -> SandboxRecord {
     SandboxRecord {
+        metered_ms: Some(T - 60_000),
         version: 5,
         runtime: None,
         phase,

@@ -8,8 +8,8 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::records::checks::{Check, CheckKind, CheckState};
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::pull_request::{
-    Author, Mergeability, PolledPullRequest, ReviewDecision, ReviewState, ReviewThread,
-    SeenComment, SeenReview,
+    Author, Mergeability, PolledPullRequest, PolledTotals, ReviewDecision, ReviewState,
+    ReviewThread, SeenComment, SeenReview,
 };
 use chrono::DateTime;
 use serde::Deserialize;
@@ -223,13 +223,15 @@ impl PullBody {
                 Some(_) => ReviewDecision::Required,
             },
             checks: contexts.nodes.into_iter().map(ContextBody::check).collect(),
-            checks_total: contexts.total_count,
             reviews: self.latest_reviews.nodes.into_iter().map(ReviewBody::seen).collect(),
-            reviews_total: self.latest_reviews.total_count,
             threads: self.review_threads.nodes.into_iter().map(ThreadBody::seen).collect(),
-            threads_total: self.review_threads.total_count,
             comments: self.comments.nodes.into_iter().map(CommentBody::seen).collect(),
-            comments_total: self.comments.total_count,
+            totals: PolledTotals {
+                checks: contexts.total_count,
+                reviews: self.latest_reviews.total_count,
+                threads: self.review_threads.total_count,
+                comments: self.comments.total_count,
+            },
         })
     }
 }

@@ -76,7 +76,7 @@ async fn poll_reads_checks_and_statuses() {
     let seen = polled(answer(&pull(&contexts))).await.unwrap();
     assert_eq!((seen.state, seen.is_draft, &*seen.head), (PullRequestState::Open, true, HEAD));
     assert_eq!(
-        (seen.merge, seen.decision, seen.checks_total),
+        (seen.merge, seen.decision, seen.totals.checks),
         (Mergeability::Clean, ReviewDecision::NotNeeded, 3)
     );
     let page = "https://github.example/run".to_owned();
@@ -182,7 +182,7 @@ async fn long_thread_is_read_at_both_ends() {
     let ids: Vec<u64> = thread.comments.iter().map(|one| one.id).collect();
     assert_eq!(ids, [vec![1], (6..=25).collect()].concat());
     assert_eq!((thread.is_cut(), &*thread.hunk), (true, "@@ -1 +1 @@"));
-    assert_eq!((seen.threads_total, seen.reviews_total, seen.comments_total), (73, 21, 31));
+    assert_eq!((seen.totals.threads, seen.totals.reviews, seen.totals.comments), (73, 21, 31));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use bobbin_core::base::ids::TurnId;
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::card::CardState;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::tenant::budgets::{BudgetScope, Budgets, MicroUsd};
+use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets, MicroUsd};
 
 const DOLLAR: MicroUsd = 1_000_000;
 const CENT: MicroUsd = 10_000;
@@ -115,25 +115,25 @@ fn first_exhausted_budget_refuses_in_words() {
     };
     assert_eq!(
         used_up(of_ann(), 10 * DOLLAR),
-        "The budget that you have for a day, $10.00, is spent: nothing was begun. It is filled again on 1970-01-02, 00:00 UTC. A manager can let it go on, or raise it."
+        "The daily budget of each person of $10.00 is used up, so this was not started. It resets on 1970-01-02, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(of_channel(), 100 * DOLLAR - CENT),
-        "The budget of this channel for a month, $100.00, is spent: nothing was begun. It is filled again on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
+        "This channel's monthly budget of $100.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(of_tenant(), 301 * DOLLAR),
-        "The budget of this place for a month, $300.00, is spent: nothing was begun. It is filled again on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
+        "This place's monthly budget of $300.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(BudgetScope::Stack { month: month() }, 1_000 * DOLLAR),
-        "The budget of everybody who uses this Bobbin, for a month, $1000.00, is spent: nothing was begun. It is filled again on 1970-02-01, 00:00 UTC. Only the operator can raise it."
+        "Bobbin's overall monthly budget of $1000.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. Only the operator can raise it."
     );
     let world = costing(Budgets { thread: Some(DOLLAR), ..Budgets::default() }, DOLLAR);
     ask(&world, "m1");
     assert_eq!(
         words(ask(&world, "m2")),
-        "The budget of this thread, $1.00, is spent: nothing was begun. Whoever may give tasks here can let it go on."
+        "This thread's budget of $1.00 is used up, so this was not started. Whoever may give tasks here can let it go on."
     );
     assert_eq!(world.with(|s| s.prompted.len()), 1);
 }
@@ -151,7 +151,7 @@ fn rest_of_a_budget_can_still_be_spent() {
     deliver_until_done(&world, &asked("m1", |_| ()), 2);
     assert_eq!(
         words(outcomes(&world).pop().unwrap()),
-        "It has spent the $0.30 that were left of this place's budget for this month. The sandbox and the conversation are kept."
+        "It has spent the $0.30 that was left of this place's budget for this month. The sandbox and the conversation are kept."
     );
     assert_eq!(world.with(|s| s.sums[&of_tenant()]), 300 * DOLLAR + CENT);
 }
@@ -171,7 +171,10 @@ fn spent_turn_is_stopped_and_can_continue() {
     let outcome = outcomes(&world).pop().unwrap();
     let reason =
         "It has spent its budget of $2.00. The sandbox and the conversation are kept.".to_owned();
-    assert_eq!(outcome, Outcome::OverBudget { reason, more: 2 * DOLLAR });
+    assert_eq!(
+        outcome,
+        Outcome::OverBudget { reason, more: 2 * DOLLAR, by: Some(BudgetKind::Turn) }
+    );
     assert_eq!(outcome.again_label().as_deref(), Some("Continue (+$2.00)"));
     let card = world.with(|s| match s.posts.values().find(|post| matches!(post, Post::Card(_))) {
         Some(Post::Card(card)) => card.clone(),
@@ -184,7 +187,7 @@ fn spent_turn_is_stopped_and_can_continue() {
         (&*again.text, again.extends),
         (
             "You were stopped because the budget of the task was spent. Continue where you stopped.",
-            true
+            Some(BudgetKind::Turn)
         )
     );
     assert_eq!(world.with(|s| s.sums[&of_tenant()]), 2 * DOLLAR);
@@ -202,9 +205,9 @@ fn press_passes_only_what_its_author_may() {
         uses(&world, scope, used);
         world
     };
-    let press = |world: &Fake, manages| {
+    let press = |world: &Fake, kind, manages| {
         let message = asked("m1", |prompt| {
-            (prompt.extends, prompt.membership.manages) = (true, manages);
+            (prompt.extends, prompt.membership.manages) = (Some(kind), manages);
         });
         deliver_until_done(world, &message, 1);
         outcomes(world).pop().unwrap() == Outcome::Answered
@@ -212,13 +215,16 @@ fn press_passes_only_what_its_author_may() {
     for (scope, used) in
         [(of_ann(), 10 * DOLLAR), (of_channel(), 100 * DOLLAR), (of_tenant(), 300 * DOLLAR)]
     {
-        assert!(!press(&spent(scope.clone(), used), false), "{scope:?}");
-        assert!(press(&spent(scope.clone(), used), true), "{scope:?}");
+        let kind = scope.kind();
+        assert!(!press(&spent(scope.clone(), used), kind, false), "{scope:?}");
+        assert!(press(&spent(scope.clone(), used), kind, true), "{scope:?}");
+        // Only what the card has said.
+        assert!(!press(&spent(scope.clone(), used), BudgetKind::Turn, true), "{scope:?}");
     }
     let stack = BudgetScope::Stack { month: month() };
-    assert!(!press(&spent(stack, 1_000 * DOLLAR), true));
+    assert!(!press(&spent(stack, 1_000 * DOLLAR), BudgetKind::Stack, true));
     let thread = stopped(Budgets { thread: Some(2 * DOLLAR), ..Budgets::default() });
-    let message = asked("m2", |prompt| prompt.extends = true);
+    let message = asked("m2", |prompt| prompt.extends = Some(BudgetKind::Thread));
     deliver_until_done(&thread, &message, 1);
     assert_eq!(outcomes(&thread).pop(), Some(Outcome::Answered));
 }
@@ -248,4 +254,36 @@ fn lost_turn_counts_what_was_seen() {
         (70 * CENT, 70 * CENT)
     );
     assert_eq!(notices(&world), [""; 0]);
+}
+
+#[test]
+fn turn_that_another_message_ends_is_settled() {
+    let world = costing(all_set(), 70 * CENT);
+    world.with(|s| s.silent_agent = true);
+    assert!(matches!(deliver(&world, &asked("m1", |_| ()), 1), Verdict::Hold { .. }));
+    world.with(|s| (s.silent_agent, s.spent) = (false, Some(CENT)));
+    // Its message is gone from the queue, and the next one ends it and begins in one write.
+    deliver_until_done(&world, &asked("m2", |_| ()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    assert_eq!(world.with(|s| s.sums[&of_tenant()]), 71 * CENT);
+    assert_eq!(record(&world).spent, 71 * CENT);
+}
+
+#[test]
+fn forged_figure_is_not_believed_without_bound() {
+    let world = costing(all_set(), u64::MAX / 4);
+    deliver_until_done(&world, &asked("m1", |_| ()), 1);
+    assert_eq!(world.with(|s| s.sums[&of_tenant()]), 52 * DOLLAR);
+}
+
+#[test]
+fn others_prompts_wait_where_people_have_budgets() {
+    for (person_day, steered) in [(None, 1), (Some(10 * DOLLAR), 0)] {
+        let world = costing(Budgets { person_day, ..Budgets::default() }, CENT);
+        world.with(|s| s.silent_agent = true);
+        assert!(matches!(deliver(&world, &asked("m1", |_| ()), 1), Verdict::Hold { .. }));
+        wants_now(&world, "m2");
+        deliver(&world, &asked("m1", |_| ()), 2);
+        assert_eq!(record(&world).turn.unwrap().steered.len(), steered);
+    }
 }

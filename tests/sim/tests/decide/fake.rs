@@ -978,6 +978,9 @@ impl World for Fake {
             {
                 return Saved::Conflict;
             }
+            let scopes = session.observed.writes.budgets.iter().map(|one| &one.scope);
+            let each: BTreeSet<&BudgetScope> = scopes.clone().collect();
+            assert_eq!(each.len(), scopes.count(), "a write changes each sum once");
             for one in &session.observed.writes.budgets {
                 let used = s.sums.get(&one.scope).copied().unwrap_or_default();
                 if one.at_most.is_some_and(|at_most| used > at_most) {

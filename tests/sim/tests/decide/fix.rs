@@ -373,9 +373,9 @@ fn more_threads_than_one_fix_takes_are_offered_next() {
 fn fix_is_for_what_was_read_of_more() {
     let world = reviewed();
     shows(&world, |watched| {
-        watched.pull.threads_total = 73;
+        watched.pull.totals.threads = 73;
         watched.pull.threads[1].comments_total = 25;
-        (watched.pull.reviews_total, watched.pull.comments_total) = (21, 31);
+        (watched.pull.totals.reviews, watched.pull.totals.comments) = (21, 31);
         watched.not_asked = 3;
     });
     hint(&world);
@@ -423,7 +423,7 @@ fn older_comment_begins_no_fix_once_the_newer_is_unread() {
     // The whole thread is out of what is read, and comes back.
     shows(&world, |watched| {
         watched.pull.threads.clear();
-        watched.pull.threads_total = 51;
+        watched.pull.totals.threads = 51;
     });
     hint(&world);
     shows_thread(vec![ada(11), ada(12)], 2);

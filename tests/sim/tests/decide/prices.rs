@@ -12,7 +12,7 @@ fn ended(world: &Fake) -> (Outcome, usize) {
 }
 
 fn stopped() -> Outcome {
-    Outcome::OverBudget { reason: WORDS.to_owned(), more: 0 }
+    Outcome::OverBudget { reason: WORDS.to_owned(), more: 0, by: None }
 }
 
 #[test]

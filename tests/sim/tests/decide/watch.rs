@@ -75,7 +75,7 @@ pub(super) fn shows(world: &Fake, change: impl FnOnce(&mut WatchedPullRequest)) 
         let head = s.branches[&branch].clone();
         let mut watched = s.watched.take().unwrap_or_else(|| polled(&pull, &branch, &head));
         change(&mut watched);
-        watched.pull.checks_total = watched.pull.checks_total.max(watched.pull.checks.len());
+        watched.pull.totals.checks = watched.pull.totals.checks.max(watched.pull.checks.len());
         s.watched = Some(watched);
     });
 }
@@ -175,7 +175,7 @@ fn checks_of_another_head_settle_anew() {
 fn more_checks_than_are_read_are_never_green() {
     let world = published();
     has_checks(&world, &[check("build", 1, CheckState::Passed)]);
-    shows(&world, |watched| watched.pull.checks_total = 101);
+    shows(&world, |watched| watched.pull.totals.checks = 101);
     sweep(&world, "w1");
     passes(&world, POLL_MS);
     sweep(&world, "w2");

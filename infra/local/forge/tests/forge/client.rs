@@ -68,7 +68,7 @@ fn words(seen: &PolledPullRequest) -> String {
     let draft = if seen.is_draft { " draft" } else { "" };
     let mut lines = vec![
         format!("{state:?}{draft} {branch} at {head}: {merge:?}, review {decision:?}"),
-        format!("{} checks", seen.checks_total),
+        format!("{} checks", seen.totals.checks),
     ];
     lines.extend(
         seen.checks
@@ -143,7 +143,7 @@ async fn bobbins_poll_reads_all_that_was_said() {
     world.push("clone", "laptop/web", &polling.app, "bobbin/a").await.well();
     polling.ada(Method::POST, "pulls/1/reviews", json!({ "event": "APPROVE", "body": "" })).await;
     let seen = polling.polled().await.unwrap();
-    assert_eq!((seen.checks_total, seen.threads[0].is_outdated), (0, true), "{seen:?}");
+    assert_eq!((seen.totals.checks, seen.threads[0].is_outdated), (0, true), "{seen:?}");
     assert_eq!(
         words(&seen).replace(&seen.head, "HEAD").replace(&sha, "BEFORE"),
         "Open draft bobbin/a at HEAD: Clean, review NotNeeded\n0 checks\n\
@@ -197,7 +197,7 @@ async fn bobbins_poll_reads_the_newest_of_too_much() {
     let bodies =
         |all: &[SeenComment]| all.iter().map(|one| one.body.clone()).collect::<Vec<_>>().join(" ");
     let first = &seen.threads[0];
-    assert_eq!((seen.threads.len(), seen.threads_total, &*first.comments[0].body), (50, 51, "t2"));
+    assert_eq!((seen.threads.len(), seen.totals.threads, &*first.comments[0].body), (50, 51, "t2"));
     assert!(!first.is_cut());
     let long = &seen.threads[49];
     assert_eq!(
@@ -207,9 +207,9 @@ async fn bobbins_poll_reads_the_newest_of_too_much() {
     assert_eq!((long.comments_total, long.is_cut()), (22, true));
     // Who comments on a line has made a review, too.
     let reviewers: Vec<&str> = seen.reviews.iter().map(|one| &*one.by.login).collect();
-    assert_eq!((seen.reviews_total, reviewers.len()), (24, 20));
+    assert_eq!((seen.totals.reviews, reviewers.len()), (24, 20));
     assert_eq!((reviewers[0], reviewers[17], reviewers[19]), ("p4", "p21", "zoe"));
-    assert_eq!((seen.comments_total, seen.comments.len()), (31, 30));
+    assert_eq!((seen.totals.comments, seen.comments.len()), (31, 30));
     assert_eq!((&*seen.comments[0].body, &*seen.comments[29].body), ("c2", "c31"));
     let authors = seen.authors();
     assert_eq!((authors.len(), &*authors[20]), (21, "ada"));

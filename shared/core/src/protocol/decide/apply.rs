@@ -11,10 +11,11 @@ use crate::records::ask::Ask;
 use crate::records::ledger;
 use crate::records::observations::{AgentObserved, Observations};
 use crate::records::outcome::Outcome;
-use crate::records::parked::Seen;
+use crate::records::parked::{Parked, Seen};
 use crate::records::run::{PromptState, RunAnswer, RunEnd};
 use crate::records::sandbox::Phase;
 use crate::records::session::{OwnWorkspace, Session};
+use crate::records::spending::Reservation;
 use crate::records::turn::Turn;
 
 /// Folds in what happened. Returns a step only if that itself ends the delivery.
@@ -280,12 +281,15 @@ fn withdraw(session: &mut Session) {
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
     let parked = session.observed.parked.take();
+    let of_turn = |parked: &&Parked| session.turn.as_ref().is_some_and(|it| it.id == parked.turn);
+    let spent_before = parked.as_ref().filter(of_turn).and_then(|parked| parked.seen.spent);
     let parked = parked.filter(|parked| parked.turn == context.delivery.message.id);
     let seen = parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default();
     session.observed = Observations {
         in_ledger: session.observed.in_ledger,
         // The write that begins the turn may have been refused over these.
         used: std::mem::take(&mut session.observed.used),
+        spent_before,
         agent: AgentObserved { seen, ..AgentObserved::default() },
         parked,
         ..Observations::default()
@@ -344,7 +348,7 @@ fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
             Outcome::Failed { reason: words::model_failed(reason) }
         }
         (None, _, RunEnd::OverBudget { reason }) => {
-            Outcome::OverBudget { reason: reason.clone(), more: 0 }
+            Outcome::OverBudget { reason: reason.clone(), more: 0, by: None }
         }
         (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => {
             Outcome::Failed { reason: words::UNEXPLAINED.to_owned() }
@@ -412,8 +416,11 @@ fn next_poll_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
     let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
     let open = turn.asks.iter().filter(|ask| !ask.settled);
     let asked_at_ms = open.map(|ask| ask.expires_at_ms.saturating_sub(limits.chat.ask_ms)).max();
+    // A long time between two looks would be many steps.
+    let is_near = |reserved: &Reservation| seen.spent >= Some(reserved.amount / 2);
     let since_ms = match seen.doubt {
         Some(_) => context.now_ms,
+        None if turn.reserved.as_ref().is_some_and(is_near) => context.now_ms,
         None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
     };
     let age_ms = context.now_ms.saturating_sub(since_ms);

@@ -3,12 +3,14 @@
 //! Promised: what is spent and set aside never passes a budget by more than one model step for each running turn;
 //! whatever way a turn ends, nothing stays set aside for it. Of several budgets the first that is exhausted decides.
 //! A prompt of [`Prompt::extends`] passes the budget that a person has just been shown: turn and thread for everybody
-//! who may prompt, person, channel and tenant for managers, and nobody passes the stack's.
+//! who may prompt, person, channel and tenant for managers, and nobody passes the stack's. A sandbox that runs counts
+//! for its turn, or else for the tenant and the stack; a shared one always for those.
 
 use super::{Context, forge, record, words};
 use crate::records::card::Spending;
 use crate::records::message::Prompt;
 use crate::records::outcome::Outcome;
+use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::spending::Reservation;
 use crate::records::turn::Turn;
@@ -16,6 +18,9 @@ use crate::records::usage::Usage;
 use crate::tenant::budgets::{
     BudgetKind, BudgetScope, BudgetWrite, MicroUsd, RESERVED_MIN, TURN_DEFAULT, day, month,
 };
+
+/// More than this beyond what was set aside is not believed: what a sandbox says is anybody's words.
+const OVERSPENT_MAX: MicroUsd = 50_000_000;
 
 /// A budget that a turn is part of.
 struct Budget {
@@ -55,16 +60,13 @@ pub(super) fn reserve(
             (amount, by) = (left, budget.kind);
         }
     }
+    let idle = metered(session, context);
     let mut reservation = Reservation { amount, by, scopes: Vec::new(), spent: 0 };
     for budget in budgets {
         let Some(scope) = budget.scope else { continue };
-        let at_most = budget.limit.saturating_sub(amount);
-        session.observed.writes.budgets.push(BudgetWrite {
-            scope: scope.clone(),
-            add: signed(amount),
-            at_most: (!budget.is_passed).then_some(at_most),
-            expires_at_ms: context.now_ms + scope.kept_ms(),
-        });
+        let idle = if is_of_all(&scope) { idle } else { 0 };
+        let at_most = (!budget.is_passed).then(|| budget.limit.saturating_sub(amount));
+        add(session, scope.clone(), (signed(amount.saturating_add(idle)), at_most), context);
         reservation.scopes.push(scope);
     }
     Ok(Some(reservation))
@@ -74,15 +76,17 @@ pub(super) fn reserve(
 fn budgets(prompt: &Prompt, context: &Context<'_>) -> Vec<Budget> {
     let set = &context.settings.budgets;
     let (day, month) = (day(context.now_ms), month(context.now_ms));
-    let is_managers = prompt.extends && prompt.membership.manages;
-    let scoped = |limit: Option<MicroUsd>, scope: BudgetScope, is_passed| {
-        limit.map(|limit| Budget { limit, kind: scope.kind(), scope: Some(scope), is_passed })
+    let scoped = |limit: Option<MicroUsd>, scope: BudgetScope| {
+        let kind = scope.kind();
+        let is_passed =
+            prompt.extends == Some(kind) && prompt.membership.manages && kind != BudgetKind::Stack;
+        limit.map(|limit| Budget { limit, kind, scope: Some(scope), is_passed })
     };
     let thread = set.thread.map(|limit| Budget {
         limit,
         scope: None,
         kind: BudgetKind::Thread,
-        is_passed: prompt.extends,
+        is_passed: prompt.extends == Some(BudgetKind::Thread),
     });
     let person = BudgetScope::Person { id: prompt.by.id.clone(), day };
     let channel =
@@ -92,10 +96,10 @@ fn budgets(prompt: &Prompt, context: &Context<'_>) -> Vec<Budget> {
     let of_stack = context.delivery.limits.budget.stack_month();
     let all = [
         thread,
-        scoped(of_person, person, is_managers),
-        scoped(of_channel, channel, is_managers),
-        scoped(set.month, BudgetScope::Tenant { month: month.clone() }, is_managers),
-        scoped(of_stack, BudgetScope::Stack { month }, false),
+        scoped(of_person, person),
+        scoped(of_channel, channel),
+        scoped(set.month, BudgetScope::Tenant { month: month.clone() }),
+        scoped(of_stack, BudgetScope::Stack { month }),
     ];
     all.into_iter().flatten().collect()
 }
@@ -104,6 +108,7 @@ fn exhausted(budget: &Budget, context: &Context<'_>) -> Outcome {
     Outcome::OverBudget {
         reason: words::budget_exhausted(budget.kind, budget.limit, context.now_ms),
         more: more(budget.kind, context),
+        by: Some(budget.kind),
     }
 }
 
@@ -115,10 +120,11 @@ fn more(by: BudgetKind, context: &Context<'_>) -> MicroUsd {
     }
 }
 
-/// What the turn's card shows.
+/// What the turn's card shows. What is left of a person's day is nobody else's business.
 pub(super) fn shown(session: &Session) -> Option<Spending> {
     let turn = session.turn.as_ref()?;
-    let budget = turn.reserved.as_ref()?.amount;
+    let reserved = turn.reserved.as_ref().filter(|one| one.by != BudgetKind::PersonDay)?;
+    let budget = reserved.amount;
     Some(Spending { spent: spent(session, turn, Usage::default()), budget })
 }
 
@@ -142,9 +148,10 @@ pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outc
     let reason = reason.to_owned();
     let is_spent = turn.stage.prompted().is_some_and(|prompted| prompted.is_spent);
     match &turn.reserved {
-        _ if is_spent => Outcome::OverBudget { reason, more: 0 },
+        _ if is_spent => Outcome::OverBudget { reason, more: 0, by: None },
         Some(reserved) if reserved.spent >= reserved.amount => {
-            Outcome::OverBudget { reason, more: more(reserved.by, context) }
+            let by = reserved.by;
+            Outcome::OverBudget { reason, more: more(by, context), by: Some(by) }
         }
         _ => Outcome::Failed { reason },
     }
@@ -157,30 +164,94 @@ pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
             turn.abort(reason);
             turn.stage.prompted_mut().into_iter().for_each(|prompted| prompted.is_spent = true);
         }
-        _ => record::end_with(session, Outcome::OverBudget { reason, more: 0 }),
+        _ => record::end_with(session, Outcome::OverBudget { reason, more: 0, by: None }),
     }
 }
 
 /// What was set aside for the turn is settled.
 pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
     let spent = spent(session, turn, usage);
+    let running = metered(session, context);
+    let is_shared = session.sandbox.is_shared();
+    let spent = if is_shared { spent } else { spent.saturating_add(running) };
     session.spent = session.spent.saturating_add(spent);
     let Some(reserved) = &turn.reserved else { return };
-    let add = signed(spent) - signed(reserved.amount);
-    let settled = reserved.scopes.iter().map(|scope| BudgetWrite {
-        scope: scope.clone(),
-        add,
-        at_most: None,
-        expires_at_ms: context.now_ms + scope.kept_ms(),
-    });
-    session.observed.writes.budgets.extend(settled);
+    let counted = spent.min(reserved.amount.saturating_add(OVERSPENT_MAX));
+    let change = signed(counted) - signed(reserved.amount);
+    for scope in reserved.scopes.clone() {
+        let more = if is_shared && is_of_all(&scope) { signed(running) } else { 0 };
+        add(session, scope, (change + more, None), context);
+    }
+}
+
+/// The sandbox enters this phase: what it has run for nobody in particular counts for all.
+pub(super) fn entered(session: &mut Session, phase: Phase, context: &Context<'_>) {
+    let limits = &context.delivery.limits.budget;
+    match phase {
+        Phase::Active if limits.sandbox_hour_cents > 0 => {
+            session.sandbox.metered_ms.get_or_insert(context.now_ms);
+        }
+        Phase::Paused | Phase::Destroyed | Phase::Error => {
+            let idle = metered(session, context);
+            session.sandbox.metered_ms = None;
+            let month = month(context.now_ms);
+            let of_tenant = context
+                .settings
+                .budgets
+                .month
+                .map(|_| BudgetScope::Tenant { month: month.clone() });
+            let of_stack = limits.stack_month().map(|_| BudgetScope::Stack { month });
+            let of_all = of_tenant.into_iter().chain(of_stack).filter(|_| idle > 0);
+            for scope in of_all {
+                add(session, scope, (signed(idle), None), context);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Changes a sum if it is not larger than that. A write changes each sum once: what the turn before has settled in the
+/// same write counts for the condition.
+fn add(
+    session: &mut Session,
+    scope: BudgetScope,
+    (change, at_most): (i64, Option<MicroUsd>),
+    context: &Context<'_>,
+) {
+    let writes = &mut session.observed.writes.budgets;
+    let one = match writes.iter().position(|one| one.scope == scope) {
+        Some(place) => &mut writes[place],
+        None => {
+            let expires_at_ms = context.now_ms + scope.kept_ms();
+            writes.push(BudgetWrite { scope, add: 0, at_most: None, expires_at_ms });
+            let last = writes.len() - 1;
+            &mut writes[last]
+        }
+    };
+    if let Some(at_most) = at_most {
+        one.at_most = Some(at_most.saturating_add_signed(one.add.saturating_neg()));
+    }
+    one.add = one.add.saturating_add(change);
+}
+
+/// What the sandbox has cost since it was last counted; from now on that is counted.
+fn metered(session: &mut Session, context: &Context<'_>) -> MicroUsd {
+    let Some(since_ms) = session.sandbox.metered_ms.replace(context.now_ms) else {
+        session.sandbox.metered_ms = None;
+        return 0;
+    };
+    let ran_ms = context.now_ms.saturating_sub(since_ms);
+    context.delivery.limits.budget.of_sandbox(ran_ms)
+}
+
+const fn is_of_all(scope: &BudgetScope) -> bool {
+    matches!(scope, BudgetScope::Tenant { .. } | BudgetScope::Stack { .. })
 }
 
 /// What the turn has spent, as far as anybody saw: what was counted at its end can be less, if the end of its run was
 /// not seen.
 fn spent(session: &Session, turn: &Turn, usage: Usage) -> MicroUsd {
-    let parked = session.observed.parked.as_ref().filter(|parked| parked.turn == turn.id);
-    let seen = [parked.and_then(|parked| parked.seen.spent), session.observed.agent.seen.spent];
+    let seen = [session.observed.spent_before, session.observed.agent.seen.spent];
     let on_record = turn.reserved.as_ref().map_or(0, |reserved| reserved.spent);
     seen.into_iter().flatten().chain([on_record, usage.cost_micro_usd]).max().unwrap_or_default()
 }

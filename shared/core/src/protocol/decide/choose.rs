@@ -173,11 +173,20 @@ pub(super) fn list_options(session: &Session) -> Option<Effect> {
     Some(Effect::ListOptions { used: turn.selection.clone() })
 }
 
+/// The agent besides OpenCode that says what a turn has cost, at its end.
+const TELLS_COST: &str = "claude";
+
 /// Whether a budget counts on the price of the turn's model: `OpenCode` multiplies by it, and other agents report what
 /// they have spent.
 fn needs_price(turn: &Turn) -> bool {
     let agent = turn.selection.agent.as_deref();
     turn.reserved.is_some() && agent.is_none_or(|agent| RuntimeMode::of_agent(agent).is_none())
+}
+
+/// Whether an agent never says what it has spent, so that no budget could hold.
+fn tells_no_cost(agent: &str) -> bool {
+    let name = agent.split(':').next().unwrap_or_default();
+    RuntimeMode::of_agent(agent).is_some() && name != TELLS_COST
 }
 
 /// The agent has said what it offers, or has not answered.
@@ -198,8 +207,8 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     }
 }
 
-/// Why the turn cannot run with its selection, as far as the agent said what it offers, and the choice that is to blame,
-/// if one is.
+/// Why the turn cannot run with its selection, as far as the agent said what it offers, and which choice is to blame, if
+/// one is.
 pub(super) fn unavailable(session: &Session) -> Option<(Option<DefaultKind>, String)> {
     let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
@@ -209,6 +218,12 @@ pub(super) fn unavailable(session: &Session) -> Option<(Option<DefaultKind>, Str
         && missing(&offer.models, model)
     {
         return Some((Some(DefaultKind::Model), words::unknown_model(model, &offer.models)));
+    }
+    if turn.reserved.is_some()
+        && let Some(agent) = turn.selection.agent.as_deref()
+        && tells_no_cost(agent)
+    {
+        return Some((Some(DefaultKind::Agent), words::agent_tells_no_cost(agent)));
     }
     if needs_price(turn) {
         if offer.models.is_empty() {

@@ -97,6 +97,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             state: CardState::Working,
             model: turn.model(context.delivery.model).to_owned(),
             budget: None,
+            shows_budget: false,
         },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),

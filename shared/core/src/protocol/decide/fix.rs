@@ -93,7 +93,9 @@ pub(super) fn items(
     let (mut reviews, mut threads) = (REVIEWS_MAX, THREADS_MAX);
     let new = all(watch.repository.id, pull, failed, trusted)
         .into_iter()
-        .filter(|(name, reason)| !watch.begun.contains(name) && !is_before_a_fix(watch, reason))
+        .filter(|(name, reason)| {
+            !watch.begun.names.contains(name) && !is_before_a_fix(watch, reason)
+        })
         .filter(|(_, about)| {
             let left = match about {
                 FixReason::Review(_) => &mut reviews,
@@ -114,7 +116,7 @@ fn is_before_a_fix(watch: &Watch, reason: &FixReason<'_>) -> bool {
     let FixReason::Thread(thread, last) = reason else {
         return false;
     };
-    watch.begun_threads.iter().any(|begun| begun.id == thread.id && begun.comment > last.id)
+    watch.begun.threads.iter().any(|begun| begun.id == thread.id && begun.comment > last.id)
 }
 
 /// The name of the fix for these; `None` if there is nothing to fix.
@@ -215,8 +217,8 @@ fn begin(
         match reason {
             FixReason::Thread(thread, last) => {
                 watch.respond(PullRequestResponse::Seen(Remark::Line(last.id)));
-                watch.begun_threads.retain(|begun| begun.id != thread.id);
-                watch.begun_threads.push(BegunThread { id: thread.id.clone(), comment: last.id });
+                watch.begun.threads.retain(|begun| begun.id != thread.id);
+                watch.begun.threads.push(BegunThread { id: thread.id.clone(), comment: last.id });
                 threads.extend(thread.comments.first().map(|first| FixedThread {
                     id: thread.id.clone(),
                     top: first.id,
@@ -230,11 +232,11 @@ fn begin(
             FixReason::Review(_) | FixReason::Checks(_) | FixReason::Conflict => {}
         }
     }
-    watch.begun.extend(items.iter().cloned());
-    let surplus = watch.begun.len().saturating_sub(BEGUN_MAX);
-    watch.begun.drain(..surplus);
-    let surplus = watch.begun_threads.len().saturating_sub(BEGUN_MAX);
-    watch.begun_threads.drain(..surplus);
+    watch.begun.names.extend(items.iter().cloned());
+    let surplus = watch.begun.names.len().saturating_sub(BEGUN_MAX);
+    watch.begun.names.drain(..surplus);
+    let surplus = watch.begun.threads.len().saturating_sub(BEGUN_MAX);
+    watch.begun.threads.drain(..surplus);
     let press = context.delivery.message.id.clone();
     let (name, items) = (wanted.to_owned(), items.to_vec());
     watch.fix = Some(Fix { name, press, items, threads, reviewers, asks });

@@ -523,6 +523,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             state: card_state,
             model: turn.model(context.delivery.model).to_owned(),
             budget: turn.reserved.as_ref().map(|reserved| reserved.amount),
+            shows_budget: budget::shown(session).is_some(),
         },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),

@@ -21,6 +21,7 @@ const FIRST_LOOK_MS: u64 = 250;
 /// Enters a phase: stamps it, notes it in the timeline, and schedules the next sweep.
 pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
     let limits = context.delivery.limits;
+    budget::entered(session, phase, context);
     session.sandbox.phase = phase;
     session.sandbox.phase_since_ms = context.now_ms;
     session.sandbox.timeline.push(TimelineEntry {
@@ -347,6 +348,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         },
         writes: std::mem::take(&mut session.observed.writes),
         in_ledger: session.observed.in_ledger,
+        used: std::mem::take(&mut session.observed.used),
         ..Observations::default()
     };
     arm(session, context);
@@ -361,7 +363,7 @@ fn close_steered(
 ) {
     let ended =
         EndedTurn { id: steered.turn.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
-    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    let again = outcome.again_label().is_some();
     session.observed.writes.entries.push(LedgerEntry {
         turn: steered.turn.clone(),
         by: steered.prompt.by.clone(),
@@ -414,15 +416,17 @@ fn entry(
 fn again(turn: &Turn, outcome: &Outcome, prompt: Option<&Prompt>) -> Option<Prompt> {
     let prompt = prompt?.clone();
     match outcome {
-        Outcome::Lost | Outcome::Failed { .. } => Some(prompt),
+        Outcome::Lost | Outcome::Failed { .. } | Outcome::OverBudget { by: None, .. } => {
+            Some(Prompt { extends: None, ..prompt })
+        }
         Outcome::OverBudget { more: 0, .. } => None,
-        Outcome::OverBudget { .. } if turn.stage.prompted().is_some() => Some(Prompt {
+        Outcome::OverBudget { by, .. } if turn.stage.prompted().is_some() => Some(Prompt {
             text: words::GO_ON.to_owned(),
             quotes: Vec::new(),
-            extends: true,
+            extends: *by,
             ..prompt
         }),
-        Outcome::OverBudget { .. } => Some(Prompt { extends: true, ..prompt }),
+        Outcome::OverBudget { by, .. } => Some(Prompt { extends: *by, ..prompt }),
         Outcome::Answered | Outcome::Joined { .. } | Outcome::Cancelled { .. } => None,
     }
 }

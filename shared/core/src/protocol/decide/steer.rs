@@ -28,10 +28,13 @@ pub(super) fn take(
         .as_mut()
         .filter(|turn| !ended && is_open(turn) && !turn.covers(id))
         .filter(|turn| turn.steered.len() < limits.record.steers && !queued.refused);
-    // A person who may not ask here is told so when the message's turn comes.
+    // A person who may not ask here is told so when the message's turn comes. Where people have budgets, each pays for
+    // their own.
+    let is_others = |by: &Person| wanted.as_ref().is_some_and(|turn| turn.by.id != by.id);
     let prompt = queued.prompt.filter(|prompt| {
         let settings = context.settings;
-        settings.admit(&prompt.membership, &prompt.by.id).is_ok()
+        let pays = settings.budgets.person_day.is_none() || !is_others(&prompt.by);
+        pays && settings.admit(&prompt.membership, &prompt.by.id).is_ok()
     });
     match (wanted, prompt) {
         (Some(turn), Some(prompt)) => turn.steered.push(Steered {

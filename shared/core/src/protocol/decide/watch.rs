@@ -274,7 +274,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let before = watch.checks.take().filter(|_| watch.head.as_ref() == Some(&pull.head));
     let quiet = (context.now_ms, limits.quiet_ms);
     let (verdict, checks) = judge(&pull.checks, required, before.as_ref(), quiet);
-    let is_cut = pull.checks_total > pull.checks.len();
+    let is_cut = pull.totals.checks > pull.checks.len();
     let summary = checks_of(&newest(&pull.checks), &verdict, is_cut);
     let has_all_ended = summary.running == 0 && summary.missing.total == 0;
     let is_about_to_settle = summary.verdict == CheckWord::Unsettled && has_all_ended && !is_cut;
@@ -397,14 +397,14 @@ fn unread(seen: &WatchedPullRequest) -> Vec<PartlyRead> {
     let long = || pull.threads.iter().filter(|thread| thread.is_cut());
     let people = pull.authors().len();
     let lists = [
-        (PolledList::Threads, pull.threads.len(), pull.threads_total),
+        (PolledList::Threads, pull.threads.len(), pull.totals.threads),
         (
             PolledList::ThreadComments,
             long().map(|thread| thread.comments.len()).sum(),
             long().map(|thread| thread.comments_total).sum(),
         ),
-        (PolledList::Reviews, pull.reviews.len(), pull.reviews_total),
-        (PolledList::Comments, pull.comments.len(), pull.comments_total),
+        (PolledList::Reviews, pull.reviews.len(), pull.totals.reviews),
+        (PolledList::Comments, pull.comments.len(), pull.totals.comments),
         (PolledList::People, people.saturating_sub(seen.not_asked), people),
     ];
     let part = |(what, read, total)| (total > read).then_some(PartlyRead { what, read, total });

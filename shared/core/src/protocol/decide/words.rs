@@ -721,6 +721,14 @@ pub fn moved_for_agent(branch: &str, base: &str) -> String {
 /// The checkout stays where it is, although the pull request of its work has ended.
 pub const STAYS_ON_OLD_BASE: &str = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request. So nothing was moved: the agent goes on from there. To start from the newest commit instead, ask the agent to keep or drop that work and to fetch and check out the branch.";
 
+/// An agent does not say what it spends, where a budget is set.
+#[must_use]
+pub fn agent_tells_no_cost(agent: &str) -> String {
+    format!(
+        "A budget is set here, and {agent} does not say what it spends. Choose another agent, such as build or claude."
+    )
+}
+
 /// What the agent is told when a person lets it go on after its budget was spent.
 pub const GO_ON: &str =
     "You were stopped because the budget of the task was spent. Continue where you stopped.";
@@ -730,25 +738,25 @@ pub const GO_ON: &str =
 pub fn budget_exhausted(kind: BudgetKind, limit: MicroUsd, now_ms: Ms) -> String {
     let limit = budgets::dollars(limit);
     let (whose, resets) = match kind {
-        BudgetKind::Turn => ("of this task", None),
-        BudgetKind::Thread => ("of this thread", None),
-        BudgetKind::PersonDay => ("that you have for a day", Some(budgets::next_day(now_ms))),
+        BudgetKind::Turn => ("The task's budget", None),
+        BudgetKind::Thread => ("This thread's budget", None),
+        BudgetKind::PersonDay => {
+            ("The daily budget of each person", Some(budgets::next_day(now_ms)))
+        }
         BudgetKind::ChannelMonth => {
-            ("of this channel for a month", Some(budgets::next_month(now_ms)))
+            ("This channel's monthly budget", Some(budgets::next_month(now_ms)))
         }
-        BudgetKind::Month => ("of this place for a month", Some(budgets::next_month(now_ms))),
-        BudgetKind::Stack => {
-            ("of everybody who uses this Bobbin, for a month", Some(budgets::next_month(now_ms)))
-        }
+        BudgetKind::Month => ("This place's monthly budget", Some(budgets::next_month(now_ms))),
+        BudgetKind::Stack => ("Bobbin's overall monthly budget", Some(budgets::next_month(now_ms))),
     };
-    let resets = resets.map(|day| format!(" It is filled again on {day}, 00:00 UTC."));
+    let resets = resets.map(|day| format!(" It resets on {day}, 00:00 UTC."));
     let who = match kind {
         BudgetKind::Turn | BudgetKind::Thread => "Whoever may give tasks here can let it go on.",
         BudgetKind::Stack => "Only the operator can raise it.",
         _ => "A manager can let it go on, or raise it.",
     };
     format!(
-        "The budget {whose}, {limit}, is spent: nothing was begun.{} {who}",
+        "{whose} of {limit} is used up, so this was not started.{} {who}",
         resets.unwrap_or_default()
     )
 }
@@ -764,13 +772,17 @@ pub fn budget_spent(by: BudgetKind, amount: MicroUsd) -> String {
             );
         }
         BudgetKind::Thread => "of the thread's budget",
-        BudgetKind::PersonDay => "of the person's budget for today",
+        // How much that was is nobody else's business.
+        BudgetKind::PersonDay => {
+            return "It has spent what was left of its author's budget for today. The sandbox and the conversation are kept."
+                .to_owned();
+        }
         BudgetKind::ChannelMonth => "of the channel's budget for this month",
         BudgetKind::Month => "of this place's budget for this month",
         BudgetKind::Stack => "of the whole stack's budget for this month",
     };
     format!(
-        "It has spent the {amount} that were left {of}. The sandbox and the conversation are kept."
+        "It has spent the {amount} that was left {of}. The sandbox and the conversation are kept."
     )
 }
 
