@@ -34,11 +34,30 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("costs::documented_bills_follow_from_counts", || {
             bills();
+            sandbox_minutes();
             Ok(())
         }),
         on(&COMMON, "costs::turn_stays_within_documented_counts", measured),
         trial("costs::idle_poll_matches_documented_counts", looked).with_ignored_flag(true),
     ]
+}
+
+/// What a sandbox costs an hour, in dollars; minutes of a turn.
+const SANDBOX_HOUR: f64 = 0.08;
+const TURN_MINUTES: f64 = 5.0;
+
+/// The bill for sandboxes, of which the default is one.
+fn sandbox_minutes() {
+    let bill = table("Sandbox minutes");
+    let default = Limits::DEFAULT.sandbox.idle_pause_ms / 60_000;
+    assert!(bill.contains_key(&format!("{default} min")), "{default} min is not in the bill");
+    for (after, row) in bill {
+        let idle: f64 = after.trim_end_matches(" min").parse().unwrap();
+        let minutes = TURN_MINUTES + idle;
+        let dollars = 1_000.0 * minutes / 60.0 * SANDBOX_HOUR;
+        assert_eq!(row["minutes paid a turn"], format!("{minutes}"), "{after}");
+        assert_eq!(row["1,000 turns"], format!("${dollars:.2}"), "{after}");
+    }
 }
 
 /// A table of the document: the cells by row and column.

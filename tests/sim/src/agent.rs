@@ -12,6 +12,7 @@ use bobbin_agent_native::standing::{CUT_LATER, RunStanding, begins_again, known}
 use bobbin_core::base::ids::Ms;
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::budgets::MicroUsd;
 use serde_json::json;
 
 /// What every run answers.
@@ -52,6 +53,19 @@ pub struct Run {
     broken: Vec<Ms>,
     is_broken: bool,
     aborted: bool,
+    /// When it was aborted.
+    aborted_ms: Option<Ms>,
+    /// What its model's steps take and cost; `None`: they cost nothing.
+    pub step: Option<Step>,
+}
+
+/// A step of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// How long it takes.
+    pub ms: u64,
+    /// What it costs, in millionths of a US dollar.
+    pub cost: MicroUsd,
 }
 
 /// What became of a sending.
@@ -80,6 +94,8 @@ impl Run {
             broken: Vec::new(),
             is_broken: false,
             aborted: false,
+            aborted_ms: None,
+            step: None,
         }
     }
 
@@ -93,6 +109,24 @@ impl Run {
     pub fn goes_on(&self, now_ms: Ms) -> bool {
         let ended = self.ends_ms.is_some_and(|at| at <= now_ms) && !self.asks(now_ms);
         !self.is_broken && !self.aborted && !ended
+    }
+
+    /// Its steps that are complete, and whether another was begun and cut off.
+    fn steps(&self, now_ms: Ms) -> (u64, bool) {
+        let Some(step) = self.step else { return (0, false) };
+        let end_ms = self.aborted_ms.unwrap_or(now_ms).min(self.ends_ms.unwrap_or(Ms::MAX));
+        let worked_ms = end_ms.saturating_sub(self.began_ms);
+        if self.came_to_its_end(now_ms) {
+            (worked_ms.div_ceil(step.ms), false)
+        } else {
+            (worked_ms / step.ms, self.aborted)
+        }
+    }
+
+    /// What the vendor bills for it by now.
+    fn billed(&self, now_ms: Ms) -> MicroUsd {
+        let (complete, is_cut) = self.steps(now_ms);
+        self.step.map_or(0, |step| step.cost * (complete + u64::from(is_cut)))
     }
 
     /// It came to its end by itself.
@@ -242,13 +276,27 @@ impl Agent {
         if self.is_native {
             let ours = self.runs.iter_mut().filter(|(id, _)| messages.contains(id));
             let open = ours.filter(|(_, run)| run.goes_on(now_ms));
-            return open.for_each(|(_, run)| run.aborted = true);
+            return open.for_each(|(_, run)| {
+                (run.aborted, run.aborted_ms) = (true, Some(now_ms));
+            });
         }
         let newest = self.runs.iter().max_by_key(|(_, run)| run.sent);
         if newest.is_some_and(|(id, _)| messages.contains(id)) {
             let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
-            going.for_each(|run| run.aborted = true);
+            going.for_each(|run| (run.aborted, run.aborted_ms) = (true, Some(now_ms)));
         }
+    }
+
+    /// What a look at the run of these prompts sees of its cost: complete steps.
+    pub fn spent(&self, message: &str, further: &[String], now_ms: Ms) -> MicroUsd {
+        let runs = self.runs.iter().filter(|(id, _)| *id == message || further.contains(id));
+        let seen = runs.map(|(_, run)| run.step.map_or(0, |step| step.cost * run.steps(now_ms).0));
+        seen.sum()
+    }
+
+    /// What the vendor bills for everything by now.
+    pub fn billed(&self, now_ms: Ms) -> MicroUsd {
+        self.runs.values().map(|run| run.billed(now_ms)).sum()
     }
 
     /// The session's status, and its messages in the order of time, in which OpenCode lists them.
@@ -265,6 +313,25 @@ impl Agent {
             for (at, began_ms) in run.broken.iter().chain([&run.began_ms]).enumerate() {
                 let is_last = at == run.broken.len();
                 let is_over = is_last && !run.is_broken && !run.goes_on(now_ms);
+                let steps = if is_last { run.steps(now_ms).0 } else { 0 };
+                let cost = run.step.map_or(0.0, |step| step.cost as f64 / 1_000_000.0);
+                let costing = |info: &mut serde_json::Value| {
+                    info["cost"] = json!(cost);
+                    info["tokens"] = json!({
+                        "input": 1, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0},
+                    });
+                };
+                let before = steps.saturating_sub(u64::from(is_over && !run.aborted));
+                for step in 0..before {
+                    let at_ms = *began_ms as f64 + 0.1 + step as f64 / 1_000.0;
+                    let mut info = json!({
+                        "id": format!("{id}-step-{step}"), "sessionID": SESSION,
+                        "role": "assistant", "parentID": id, "finish": "tool-calls",
+                        "time": {"created": at_ms, "completed": at_ms},
+                    });
+                    costing(&mut info);
+                    messages.push(read(json!({"info": info, "parts": []})));
+                }
                 let answer = format!("{id}-answer-{at}");
                 let mut info = json!({
                     "id": answer, "sessionID": SESSION, "role": "assistant", "parentID": id,
@@ -280,6 +347,9 @@ impl Agent {
                                 json!({"name": "APIError", "data": {"message": "overloaded"}});
                         }
                         (false, false) => {
+                            if steps > 0 {
+                                costing(&mut info);
+                            }
                             info["finish"] = json!("stop");
                             parts = json!([{
                                 "id": "prt", "sessionID": SESSION, "messageID": answer, "type": "text", "text": ANSWER,

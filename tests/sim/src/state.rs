@@ -12,6 +12,7 @@ use bobbin_core::records::message::{DeadPrompt, Message, PublishStep, Work};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::budgets::{BudgetScope, BudgetWrite, MicroUsd};
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
@@ -65,6 +66,10 @@ pub struct Inner {
     pub sweeps: bool,
     /// Calls of the orphan hunt count, and may be crashed at.
     pub hunts_crash: bool,
+    /// What was spent and set aside, and when that was last written.
+    pub sums: BTreeMap<(String, String), Sum>,
+    /// Most that a sum has come to.
+    pub sums_most: MicroUsd,
     /// Who has which name.
     pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
     /// The planted fault: what is due is sent a sweep each time that it is seen.
@@ -85,6 +90,10 @@ pub struct Inner {
     pub pauses_used: bool,
     /// The planted fault: whether the turn has begun is not asked once the card of its prompt stands.
     pub forgets_announced: bool,
+    /// The planted fault: no sum is asked whether it leaves enough.
+    pub budgets_unasked: bool,
+    /// The planted fault: nothing that was set aside and not spent is given back.
+    pub settles_nothing: bool,
     /// The planted fault: pushed is what the sandbox has, whatever was shown.
     pub pushes_unshown: bool,
     /// Prompts are announced; how long each step of that takes.
@@ -133,7 +142,44 @@ pub struct Inner {
     pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
 
+/// A stored sum.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sum {
+    pub used: MicroUsd,
+    /// When it was last written.
+    written_ms: Ms,
+}
+
 impl Inner {
+    /// Whether another write of one of these sums was made since then.
+    pub(super) fn sums_meet(&self, tenant: &Tenant, writes: &[BudgetWrite], since_ms: Ms) -> bool {
+        let sums = writes.iter().filter_map(|one| self.sums.get(&one.scope.place(tenant)));
+        sums.into_iter().any(|sum| sum.written_ms > since_ms)
+    }
+
+    /// The sum that leaves less than is to be set aside, if one does.
+    pub(super) fn over_budget(
+        &self,
+        tenant: &Tenant,
+        writes: &[BudgetWrite],
+    ) -> Option<(BudgetScope, MicroUsd)> {
+        writes.iter().find_map(|one| {
+            let used = self.sums.get(&one.scope.place(tenant)).map_or(0, |sum| sum.used);
+            let is_over =
+                one.at_most.is_some_and(|at_most| used > at_most && !self.budgets_unasked);
+            is_over.then(|| (one.scope.clone(), used))
+        })
+    }
+
+    pub(super) fn write_sums(&mut self, tenant: &Tenant, writes: &[BudgetWrite]) {
+        for one in writes.iter().filter(|one| one.add > 0 || !self.settles_nothing) {
+            let sum = self.sums.entry(one.scope.place(tenant)).or_default();
+            sum.used = sum.used.checked_add_signed(one.add).expect("no sum falls below zero");
+            sum.written_ms = self.now_ms;
+            self.sums_most = self.sums_most.max(sum.used);
+        }
+    }
+
     /// As many threads at the start of a history, of two tenants in turn.
     pub(super) fn new(threads: usize, seed: u64, trouble: Trouble) -> Self {
         let places = (0..threads).map(|at| {
@@ -156,6 +202,8 @@ impl Inner {
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
+            sums: BTreeMap::new(),
+            sums_most: 0,
             names: BTreeMap::new(),
             sweeps_each_time: false,
             counts_once: false,
@@ -166,6 +214,8 @@ impl Inner {
             makes_unwanted: false,
             pauses_used: false,
             forgets_announced: false,
+            budgets_unasked: false,
+            settles_nothing: false,
             pushes_unshown: false,
             announcer: None,
             outages: Vec::new(),

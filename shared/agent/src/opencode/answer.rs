@@ -59,8 +59,8 @@ fn read(messages: &[OpenCodeMessage], prompt: &str, further: &[String], end: Run
     RunAnswer { end, text: fold.text(), usage, steps, earlier, plan: fold.plan() }
 }
 
-/// What steps that were cut off have cost, which OpenCode counts as nothing although the vendor bills them: each as much
-/// as the step before it, which had nearly the same context.
+/// What steps that were cut off have cost, which OpenCode counts as nothing although the vendor bills them: each as
+/// much as the step before it, which had nearly the same context.
 fn cut_off(messages: &[OpenCodeMessage]) -> MicroUsd {
     let (mut before, mut sum) = (0.0, 0.0);
     for message in messages.iter().filter(|message| message.info.role == Role::Assistant) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breakers;
+mod budgets;
 mod calls;
 mod forward;
 mod sandboxes;

@@ -285,9 +285,14 @@ impl Machine {
                 }
                 known.session.sandbox = stored.sandbox;
                 (known.flags, known.settings) = (found.flags, found.settings);
-                // The answer to a name lookup may be what has changed.
+                // What was looked up in other records may be what has changed.
                 known.session.observed.sandbox.name_found = None;
-                Self::decided(known, *cause, now, delivery)
+                known.session.observed.sandbox.agent_seen = None;
+                let cause = match *cause {
+                    Cause::Done(Effect::FindAgent { .. }, _) => Cause::Delivered,
+                    cause => cause,
+                };
+                Self::decided(known, cause, now, delivery)
             }
             (Self::Overtaken { .. }, StepOutcome::Loaded(Err(failure))) => {
                 unrecorded(delivery, &failure, "read", now)

@@ -15,6 +15,8 @@ use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::settings::Settings;
 
+use crate::agent::Step;
+
 use super::due::Due;
 use super::forge::Repository;
 use super::home::Home;
@@ -69,6 +71,8 @@ pub struct SimThread {
     /// The next run kills whoever follows it; the next run takes so long.
     pub next_run_kills: bool,
     pub next_run_takes_ms: Option<u64>,
+    /// What a step of the model takes and costs.
+    pub step: Option<Step>,
     /// The last thing that is done here ends the sandbox of its own and the second one of its agent.
     pub ends_both: bool,
     calls: u64,
@@ -111,6 +115,7 @@ impl SimThread {
             next_run_is_endless: false,
             next_run_kills: false,
             next_run_takes_ms: None,
+            step: None,
             ends_both: false,
             calls: 0,
             ended: Vec::new(),

@@ -42,7 +42,7 @@ impl SimThread {
         let first = matches!(sending, Sending::First { .. });
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
         let (kills, planned_ms) = (self.next_run_kills, self.next_run_takes_ms);
-        let ended = self.ended_turns();
+        let (ended, step) = (self.ended_turns(), self.step);
         let sandbox = match home.server(generation, now_ms) {
             Ok(sandbox) if !sandbox.sessions.contains(&self.place) && first => {
                 return Err(Missed::NotSent(Failure::SessionMissing));
@@ -64,6 +64,7 @@ impl SimThread {
             let ends = !endless && !dice.falls(if troubled { 30 } else { 0 });
             let mut run = Run::new(turn, ends.then_some(now_ms + takes_ms));
             run.workspace = workspace.to_owned();
+            run.step = step;
             run.error = troubled && dice.falls(50);
             run.kills = kills || troubled && dice.falls(10);
             let asks = asks || troubled && dice.falls(150);

@@ -57,7 +57,8 @@ impl Worker {
         }
         if let Effect::Agent(AgentEffect::Look(follow)) = effect {
             self.world.lock().met.insert("looked");
-            return self.seen(generation, follow).await.unwrap_or_else(still_running);
+            let seen = self.seen(generation, follow).await;
+            return seen.unwrap_or_else(|| Event::StillRunning(self.stands(generation, follow)));
         }
         if let Effect::Sandbox(
             SandboxEffect::Observe { after_ms, .. }
@@ -162,17 +163,33 @@ impl Worker {
         loop {
             let is_over = |now_ms: u64| now_ms + self.skew_ms >= follow.until_ms;
             if is_over(self.world.lock().now_ms) {
-                return still_running();
+                return Event::StillRunning(self.stands(generation, follow));
             }
             if let Some(event) = self.seen(generation, follow).await {
                 return event;
             }
+            let stands = self.stands(generation, follow);
+            if !follow.cancel_known && follow.card.budget.is_some_and(|it| stands.spent >= Some(it))
+            {
+                return Event::StillRunning(stands);
+            }
             if follow.gives_way && self.world.lock().is_crowded() {
                 self.world.lock().met.insert("gave way");
-                return Event::OthersWait(Seen::default());
+                return Event::OthersWait(stands);
             }
             self.stand(LOOK_MS).await;
         }
+    }
+
+    /// What a run that goes on has spent.
+    fn stands(&self, generation: u32, follow: &Follow) -> Seen {
+        let mut inner = self.world.lock();
+        let now_ms = inner.now_ms;
+        let at = self.at();
+        let sandbox = inner.places[at].home.sandboxes.get_mut(&generation);
+        let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&self.place));
+        let spent = agent.map(|agent| agent.spent(&follow.message, &follow.further, now_ms));
+        Seen { spent: spent.filter(|spent| *spent > 0), ..Seen::default() }
     }
 
     /// Looks at a run once. `None` while it goes on.

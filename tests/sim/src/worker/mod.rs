@@ -6,7 +6,7 @@ mod effects;
 use std::sync::Mutex;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{ChatEffect, Effect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::ports::{
@@ -18,6 +18,7 @@ use bobbin_core::records::message::Work;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::budgets::BudgetWrite;
 
 use super::failing::{Luck, away_for_now, fails, not_there, stands_on};
 use super::plan::{Out, Trouble};
@@ -44,6 +45,9 @@ pub struct Worker {
     /// Effects that were begun together, and how many of them are over.
     together: Mutex<(u32, u32)>,
 }
+
+/// Attempts of a write that meets others.
+const CONTENTIONS_MAX: u64 = 16;
 
 impl Worker {
     /// How an effect fails while what it needs is away.
@@ -119,6 +123,10 @@ impl Worker {
             self.world.pause(wait_ms).await;
         }
         (call, luck)
+    }
+
+    fn meets_others(&self, tenant: &Tenant, writes: &[BudgetWrite], since_ms: Ms) -> bool {
+        self.world.lock().sums_meet(tenant, writes, since_ms)
     }
 
     /// What was begun beside a call may have ended, and the worker with it.
@@ -246,7 +254,24 @@ impl ports::World for Worker {
         &self,
         RecordsWrite { session, expected, entries, .. }: RecordsWrite<'_>,
     ) -> Result<Saved, Failure> {
+        let budgets = &session.observed.writes.budgets;
+        let tenant = session.thread.tenant();
+        let mut since_ms = self.world.lock().now_ms;
         let (call, luck) = self.begin("save").await;
+        // As the store does it with a write that keeps meeting others.
+        let mut attempt = 1;
+        while attempt < CONTENTIONS_MAX && self.meets_others(&tenant, budgets, since_ms) {
+            let (wait_ms, call_ms) = {
+                let mut inner = self.world.lock();
+                inner.met.insert("sums met");
+                let by_chance = inner.dice.below(80 * (attempt.max(4) - 3));
+                (20 + by_chance, inner.call_ms.unwrap_or(0))
+            };
+            self.world.pause(wait_ms).await;
+            since_ms = self.world.lock().now_ms;
+            self.world.pause(call_ms).await;
+            attempt += 1;
+        }
         let away = {
             let inner = self.world.lock();
             inner.is_out(Out::Table) || inner.is_out(Out::Writes)
@@ -275,10 +300,15 @@ impl ports::World for Worker {
                 same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
             let is_transaction = expected.sandbox.is_some() || !entries.is_empty();
             let meets = is_transaction && inner.troubled() && inner.of_transactions.falls(30);
-            if meets {
+            let over = inner.over_budget(&tenant, budgets);
+            if meets || inner.sums_meet(&tenant, budgets, since_ms) {
                 inner.met.insert("contended");
                 Saved::Conflict
+            } else if let (true, Some((scope, used))) = (stands, over) {
+                inner.met.insert("over budget");
+                Saved::OverBudget { scope, used }
             } else if stands && inner.names_are_free(names) {
+                inner.write_sums(&tenant, budgets);
                 inner.write_names(names);
                 let mut written = expected.followed_by(session.clone());
                 if inner.forgets_untold {

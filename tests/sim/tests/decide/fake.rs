@@ -811,7 +811,7 @@ impl Services for Here<'_> {
         Event::Finished(RunAnswer {
             end,
             text: s.answers.clone().unwrap_or_else(|| "the answer".into()),
-            usage: Usage::default(),
+            usage: Usage { cost_micro_usd: s.spent.unwrap_or_default(), ..Usage::default() },
             steps: Vec::new(),
             earlier: 0,
             plan: Vec::new(),

@@ -4,6 +4,7 @@
 
 mod absence;
 mod acts;
+mod budget;
 mod choice;
 mod fake;
 mod fix;

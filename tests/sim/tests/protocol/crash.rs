@@ -8,7 +8,7 @@ mod shared;
 use std::collections::BTreeSet;
 
 use bobbin_core::base::ids::PostKind;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, SandboxLimits};
 use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -45,6 +45,11 @@ struct How {
     runtime: RuntimeMode,
 }
 
+/// Sandboxes stay up for long enough that every scenario meets one that runs.
+const LIMITS: Limits = Limits {
+    sandbox: SandboxLimits { idle_pause_ms: 30 * 60_000, ..SandboxLimits::DEFAULT },
+    ..Limits::DEFAULT
+};
 const HOWS: [How; 3] = {
     const fn how(cards_first: bool, runtime: RuntimeMode) -> How {
         How { cards_first, runtime }
@@ -83,7 +88,7 @@ fn answered_at_once(world: &World) -> Result<(), String> {
 
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
-    after(world, Limits::DEFAULT.sandbox.idle_pause_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -91,7 +96,7 @@ fn idle(world: &World) -> Result<(), String> {
 fn named_idle(world: &World) -> Result<(), String> {
     answered(world)?;
     send(world, "n1", plan::name("front"));
-    after(world, Limits::DEFAULT.sandbox.idle_pause_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -103,7 +108,7 @@ fn paused(world: &World) -> Result<(), String> {
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, Limits::DEFAULT.sandbox.paused_ttl_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.paused_ttl_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -256,7 +261,7 @@ fn destroyed_meanwhile(world: &World) {
     let (want, by) = (Operation::Destroy, None);
     let message = world.message(0, "o1", Work::Operate { want, by });
     // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
-    let accepted_at_ms = START_MS - Limits::DEFAULT.share.busy_ms;
+    let accepted_at_ms = START_MS - LIMITS.share.busy_ms;
     let message = Message { accepted_at_ms, ..message };
     after(world, 15_500, Deed::Send(message));
 }
@@ -389,7 +394,7 @@ const ALONE: [Scenario; 26] = [
         before: answered,
         then: kills,
         proves: |places| {
-            let deliveries = u64::from(Limits::DEFAULT.retry.attempts) + 2;
+            let deliveries = u64::from(LIMITS.retry.attempts) + 2;
             ended(&places[0], 1, Ending::Failed)
                 && ended(&places[0], 2, Ending::Answered)
                 && places[0].deliveries_most == deliveries
@@ -513,7 +518,7 @@ fn scenarios() -> impl Iterator<Item = &'static Scenario> {
 
 /// A world in which the scenario's beginning is over, and the calls made so far.
 fn begun(scenario: &Scenario, how: How) -> Result<(World, u32), String> {
-    let world = World::new(scenario.threads, 1, Trouble::None, Limits::DEFAULT);
+    let world = World::new(scenario.threads, 1, Trouble::None, LIMITS);
     world.lock().runtime = how.runtime;
     // The scenario alone says when the sweeper comes.
     world.lock().sweeps = false;
@@ -675,7 +680,7 @@ pub fn trials() -> Vec<Trial> {
 /// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the
 /// write, and the sending, which its card goes beside.
 fn three_round_trips() -> Result<(), String> {
-    let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+    let world = World::new(1, 1, Trouble::None, LIMITS);
     world.lock().sweeps = false;
     answered(&world)?;
     let (calls, began_ms) = {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod broken;
+mod budget;
 mod chaos;
 mod crash;
 mod crowd;
@@ -12,7 +13,7 @@ mod quota;
 
 use std::process::ExitCode;
 
-use bobbin_sim::{dice, durations, plan, promises, state, thread, transitions, world};
+use bobbin_sim::{agent, dice, durations, plan, promises, state, thread, transitions, world};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> ExitCode {
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         document::trials(),
         chaos::trials(),
         crash::trials(),
+        budget::trials(),
         crowd::trials(),
         outages::trials(),
         quota::trials(),

@@ -51,7 +51,8 @@ pub const SWEEP_UNSENT_MS: u64 = 2 * MINUTE_MS;
 impl SandboxLimits {
     /// The design's defaults.
     pub const DEFAULT: Self = Self {
-        idle_pause_ms: 30 * MINUTE_MS,
+        // docs/COSTS.md, "Sandbox minutes".
+        idle_pause_ms: 5 * MINUTE_MS,
         stale_grace_ms: 5 * MINUTE_MS,
         paused_ttl_ms: 180 * MINUTE_MS,
         named_ttl_ms: 6 * 24 * 60 * MINUTE_MS,

@@ -284,6 +284,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     let seen = parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default();
     session.observed = Observations {
         in_ledger: session.observed.in_ledger,
+        // The write that begins the turn may have been refused over these.
+        used: std::mem::take(&mut session.observed.used),
         agent: AgentObserved { seen, ..AgentObserved::default() },
         parked,
         ..Observations::default()

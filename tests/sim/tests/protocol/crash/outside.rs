@@ -1,7 +1,6 @@
 //! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one,
 //! that of place 1.
 
-use bobbin_core::base::limits::Limits;
 use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -13,6 +12,7 @@ use super::super::promises::{self, Ending, Fact};
 use super::super::state::settled;
 use super::super::thread::SimThread;
 use super::super::world::World;
+use super::LIMITS;
 use super::{Scenario, after, ended, send};
 
 const SECOND: usize = 1;
@@ -39,7 +39,7 @@ fn begun(world: &World) -> Result<(), String> {
 /// Both are paused.
 fn paused(world: &World) -> Result<(), String> {
     begun(world)?;
-    after(world, Limits::DEFAULT.sandbox.idle_pause_ms + MINUTE_MS, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms + MINUTE_MS, Deed::Rest);
     world.run(settled)?;
     for place in [0, SECOND] {
         let message = world.message(place, "s1", Work::Sweep);
@@ -50,7 +50,7 @@ fn paused(world: &World) -> Result<(), String> {
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, Limits::DEFAULT.sandbox.paused_ttl_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.paused_ttl_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -82,7 +82,7 @@ fn resets(world: &World) {
 
 /// A call has read that the agent's sandbox is there, and asks for the second one when that is not so any more.
 fn wishes_too_late(world: &World) {
-    let wish = world.lock().wish(0, 1, Use::Calls, Limits::DEFAULT.sandbox.idle_pause_ms);
+    let wish = world.lock().wish(0, 1, Use::Calls, LIMITS.sandbox.idle_pause_ms);
     resets(world);
     if let Some(wish) = wish {
         after(world, 5 * MINUTE_MS, Deed::Send(wish));
@@ -233,7 +233,7 @@ pub(super) fn fault_is_caught() -> Result<(), String> {
 /// The agent works for longer than a sandbox may be idle, and calls no tool; the second one's sweep comes meanwhile.
 fn works_quietly(world: &World) -> Result<(), String> {
     begun(world)?;
-    let idle_ms = Limits::DEFAULT.sandbox.idle_pause_ms;
+    let idle_ms = LIMITS.sandbox.idle_pause_ms;
     world.lock().places[0].next_run_takes_ms = Some(idle_ms + 10 * MINUTE_MS);
     send(world, "m2", prompt("m2"));
     let message = world.message(SECOND, "s1", Work::Sweep);
@@ -249,7 +249,7 @@ fn works_quietly(world: &World) -> Result<(), String> {
 /// It does not, or that is not caught.
 pub(super) fn stays_up() -> Result<(), String> {
     for pauses_used in [false, true] {
-        let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+        let world = World::new(1, 1, Trouble::None, LIMITS);
         let mut inner = world.lock();
         (inner.sweeps, inner.pauses_used) = (false, pauses_used);
         drop(inner);

@@ -1,7 +1,6 @@
 //! What several threads do that share a sandbox: the first one's, that of place 0. Place 2 is of the same tenant.
 
 use bobbin_core::base::ids::SandboxKey;
-use bobbin_core::base::limits::Limits;
 use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::selection::Selection;
@@ -11,6 +10,7 @@ use super::super::promises::Ending;
 use super::super::state::settled;
 use super::super::thread::SimThread;
 use super::super::world::World;
+use super::LIMITS;
 use super::{Scenario, after, answered, ended, nothing};
 
 const BESIDE: usize = 2;
@@ -216,7 +216,7 @@ pub(super) const SCENARIOS: [Scenario; 9] = [
         then: |world| {
             send(world, 0, "o1", plan::operate(Operation::Pause), 0);
             send(world, 0, "o2", plan::operate(Operation::Resume), 0);
-            let idle_ms = Limits::DEFAULT.sandbox.idle_pause_ms;
+            let idle_ms = LIMITS.sandbox.idle_pause_ms;
             send(world, BESIDE, "b2", prompt("b2"), idle_ms / 2);
         },
         proves: |places| {
