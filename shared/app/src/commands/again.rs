@@ -1,5 +1,5 @@
-//! The buttons *Run again* and *Continue*: run the prompt of a failed turn once more, or let one go on that a budget has
-//! ended.
+//! The buttons *Run again* and *Continue*: run the prompt of a failed turn once more, or let one go on that a budget
+//! has ended.
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
