@@ -29,6 +29,9 @@ impl Store {
         tenant: &Tenant,
         scopes: &[BudgetScope],
     ) -> Result<Vec<MicroUsd>, StoreError> {
+        if scopes.is_empty() {
+            return Ok(Vec::new());
+        }
         let items = self.read(scopes.iter().map(|scope| key(tenant, scope))).await?;
         let of = |scope: &BudgetScope| {
             let (_, name) = scope.place(tenant);
