@@ -29,7 +29,7 @@ const CRASHES: usize = 200;
 const BEGIN_MS: u64 = 10_000;
 
 /// One history. Returns how many turns were answered, stopped and refused.
-fn history(seed: u64, plant: fn(&mut Inner)) -> Result<(usize, usize, usize), String> {
+fn history(seed: u64, plant: Plant) -> Result<(usize, usize, usize), String> {
     let tenant = TenantLimits { sandboxes: 0, ..TenantLimits::DEFAULT };
     let limits = Limits { tenant, ..Limits::DEFAULT };
     let mut dice = Dice::new(seed);
@@ -112,8 +112,10 @@ fn histories(seeds: std::ops::Range<u64>) -> Result<(), Failed> {
     Ok(())
 }
 
+type Plant = fn(&mut Inner);
+
 fn faults_are_caught() -> Result<(), Failed> {
-    let plants: [(fn(&mut Inner), &str); 2] = [
+    let plants: [(Plant, &str); 2] = [
         (|inner| inner.budgets_unasked = true, "were spent and set aside"),
         (|inner| inner.settles_nothing = true, "stored"),
     ];
