@@ -80,8 +80,8 @@ impl Store {
         Err(StoreError::Damaged(format!("{partition} has more than {PAGES_MAX} MB")))
     }
 
-    /// Deletes the sums of a person but those of the days named: turns that run may still be settled in them. Returns how
-    /// many were deleted.
+    /// Deletes the sums of a person but those of the days named: turns that run may still be settled in them. Returns
+    /// how many were deleted.
     ///
     /// # Errors
     /// [`StoreError`]; a repeat deletes the rest.

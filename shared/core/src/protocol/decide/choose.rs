@@ -207,8 +207,8 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     }
 }
 
-/// Why the turn cannot run with its selection, as far as the agent said what it offers, and which choice is to blame, if
-/// one is.
+/// Why the turn cannot run with its selection, as far as the agent said what it offers, and which choice is to blame,
+/// if one is.
 pub(super) fn unavailable(session: &Session) -> Option<(Option<DefaultKind>, String)> {
     let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
