@@ -35,7 +35,7 @@ struct UsageLine {
 }
 
 #[derive(Serialize)]
-struct Forgotten {
+struct ForgottenSums {
     tenant: String,
     person: String,
     /// Sums that were deleted.
@@ -130,7 +130,7 @@ pub async fn forget(stack: &Stack, what: &ForgetSums) -> Result<Output, CommandE
     let text = format!(
         "{deleted} sums are deleted. Those of today and yesterday are kept, because tasks that run are still settled in them: repeat the command in two days. What this person has spent still counts in the sums of the channels, the tenant and the stack, which name no person."
     );
-    let forgotten = Forgotten { tenant: tenant.to_string(), person: person.clone(), deleted };
+    let forgotten = ForgottenSums { tenant: tenant.to_string(), person: person.clone(), deleted };
     let code = if deleted == 0 { ExitStatus::Notice } else { ExitStatus::Done };
     Output::new(text, &forgotten, code)
 }

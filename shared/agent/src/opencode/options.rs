@@ -24,13 +24,13 @@ struct ProviderEntry {
 #[derive(Debug, Deserialize)]
 struct ModelEntry {
     #[serde(default, deserialize_with = "lenient")]
-    cost: Cost,
+    cost: ListedCost,
 }
 
 /// US dollars for a million tokens; 0 where OpenCode knows no price.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Cost {
+struct ListedCost {
     input: f64,
     output: f64,
 }
@@ -59,7 +59,7 @@ pub fn models(answer: &ConfigProviders) -> Vec<String> {
 #[must_use]
 pub fn unpriced(answer: &ConfigProviders) -> Vec<String> {
     let each = answer.providers.iter().flat_map(|provider| {
-        let free = |cost: &Cost| cost.input <= 0.0 || cost.output <= 0.0;
+        let free = |cost: &ListedCost| cost.input <= 0.0 || cost.output <= 0.0;
         let models = provider.models.iter().filter(move |(_, model)| free(&model.cost));
         models.map(|(name, _)| format!("{}/{name}", provider.id))
     });

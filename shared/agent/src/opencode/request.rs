@@ -135,7 +135,7 @@ mod tests {
         let price = |text: &str| serde_json::from_str::<ModelPrice>(text).expect("a price");
         let prices = [
             (openai, price(r#"{"input":1.25,"output":10,"cache_read":0.125,"cache_write":0}"#)),
-            (own.clone(), price(r#"{"input":0,"output":0.5}"#)),
+            (own.clone(), price(r#"{"input":0.25,"output":0.5}"#)),
         ];
         let providers = ["scripted".to_owned(), "openai".to_owned()];
         let config = server_config(&own, &providers, Some(&endpoint), &prices);
@@ -146,7 +146,9 @@ mod tests {
             }}}})
         );
         let own = &config["provider"]["scripted"]["models"]["scripted-1"];
-        assert_eq!(own["cost"], json!({"input": 0.0, "output": 0.5}));
+        // What has no price of its own is not free.
+        let cost = json!({"input": 0.25, "output": 0.5, "cache_read": 0.25, "cache_write": 0.25});
+        assert_eq!(own["cost"], cost);
         assert_eq!(own["name"], "scripted-1");
         let Some(spec) = bobbin_rules::description("opencode-1.18.33-openapi.json") else {
             return;

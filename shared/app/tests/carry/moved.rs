@@ -97,7 +97,7 @@ async fn unpushed_work_stays_as_it_is() {
         )
         .await;
         merged.carrier.sh(more);
-        let look = "git status --porcelain --branch; git for-each-ref --format='%(refname) %(objectname)' refs/heads; git diff --cached --stat; ls -l; md5sum * 2>/dev/null; true";
+        let look = "git status --porcelain --branch; git for-each-ref --format='%(refname) %(objectname)' refs/heads; git diff --cached --stat; ls -l; md5sum * 2>/dev/null || true";
         let before = merged.carrier.sh(look);
         assert_eq!(merged.go_on().await, None, "{more}");
         assert_eq!(merged.carrier.sh(look), before, "{more}");
