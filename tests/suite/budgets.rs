@@ -30,7 +30,12 @@ pub fn trials() -> Vec<Trial> {
             async move || exhausted(platform).await,
         )
     };
-    Platform::ALL.into_iter().map(of).collect()
+    let stops = |platform: Platform| {
+        let name =
+            format!("embedded::budgets::{}::spent_turn_stops_and_continues", platform.word());
+        trial(&name, async move || stopped(platform).await)
+    };
+    Platform::ALL.into_iter().flat_map(|platform| [of(platform), stops(platform)]).collect()
 }
 
 fn now_ms() -> Ms {
@@ -85,11 +90,48 @@ async fn pressed_by_sam(talk: &Talk<'_>, message: &ChatMessage) {
     }
 }
 
+/// A stack with the real OpenCode, whose model costs this much for a million tokens.
+fn priced(price: f64) -> Stack {
+    let prices = json!({"scripted/scripted-1": {"input": price, "output": price}});
+    let overrides = json!({"usage_by_person": true, "prices": prices}).to_string();
+    Stack::start(&Options {
+        parameters: json!({"Overrides": overrides}),
+        ..Options::limits(quick())
+    })
+}
+
+/// The first step costs more than the turn may spend: the second never comes.
+async fn stopped(platform: Platform) {
+    let stack = priced(1_000.0);
+    let world = &World::of(&stack);
+    let (mut talk, first) = world.begin(platform, "echo: before any budget").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let set_turn = [(BudgetKind::Turn, Some(50_000))].into();
+    set(world, platform, SettingsChange::Budgets { set: set_turn }).await;
+    let turn = talk.say("run: sleep 5\nrun: echo second >second.txt\necho: done").await;
+    let ended = talk.ended(&turn).await;
+    assert!(
+        refusal(&ended).starts_with("It has spent its budget of $0.05."),
+        "{:?}",
+        ended.outcome
+    );
+    let card = talk.card(&turn).await;
+    assert!(card.text.contains("Stopped by budget") && card.text.contains("of $0.05"), "{card:?}");
+    talk.press(&card, "Continue (+$0.05)").await;
+    let again = continued(&talk, 0).await;
+    assert_ne!(again.id, turn);
+    let session = world.session(&talk.thread.key).await.unwrap();
+    assert_eq!((session.sandbox.generation, session.spent > 50_000), (1, true), "{session:?}");
+    let look = [(BudgetKind::Turn, None)].into();
+    set(world, platform, SettingsChange::Budgets { set: look }).await;
+    let look = talk.say("run: ls").await;
+    assert_eq!(talk.ended(&look).await.outcome, Outcome::Answered);
+    assert!(!talk.answer(&look).await.contains("second.txt"));
+    talk.finish().await;
+}
+
 async fn exhausted(platform: Platform) {
-    let stack = Stack::start(&Options {
-        parameters: json!({"Overrides": json!({"usage_by_person": true}).to_string()}),
-        ..Options::lean(quick())
-    });
+    let stack = priced(0.000_001);
     let world = &World::of(&stack);
     let (mut talk, first) = world.begin(platform, "echo: before any budget").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
