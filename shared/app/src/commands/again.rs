@@ -17,8 +17,8 @@ use crate::control::Lane;
 const AGAIN_CHARS_MAX: usize = 200;
 
 impl Lane<'_> {
-    /// The prompt of such a turn goes into the thread's group once more, as a new turn whose id is derived from the
-    /// first one's: it runs once, however often the button is clicked.
+    /// Queues the prompt of such a turn as a new turn of its thread. Its id follows from the first one's, so it runs
+    /// once, however often somebody presses.
     pub(super) async fn again(
         &self,
         control: &Control,

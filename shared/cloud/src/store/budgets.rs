@@ -34,8 +34,7 @@ impl Store {
         }
         let items = self.read(scopes.iter().map(|scope| key(tenant, scope))).await?;
         let of = |scope: &BudgetScope| {
-            let (_, name) = scope.place(tenant);
-            let (partition, _) = scope.place(tenant);
+            let (partition, name) = scope.place(tenant);
             let is_it = |item: &&TableItem| {
                 text(item, ITEM) == Some(&*name) && text(item, "thread") == Some(&*partition)
             };

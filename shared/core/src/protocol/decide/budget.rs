@@ -236,12 +236,9 @@ fn add(
 
 /// What the sandbox has cost since it was last counted; from now on that is counted.
 fn metered(session: &mut Session, context: &Context<'_>) -> MicroUsd {
-    let Some(since_ms) = session.sandbox.metered_ms.replace(context.now_ms) else {
-        session.sandbox.metered_ms = None;
-        return 0;
-    };
-    let ran_ms = context.now_ms.saturating_sub(since_ms);
-    context.delivery.limits.budget.of_sandbox(ran_ms)
+    let Some(metered_ms) = &mut session.sandbox.metered_ms else { return 0 };
+    let since_ms = std::mem::replace(metered_ms, context.now_ms);
+    context.delivery.limits.budget.of_sandbox(context.now_ms.saturating_sub(since_ms))
 }
 
 const fn is_of_all(scope: &BudgetScope) -> bool {
