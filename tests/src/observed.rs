@@ -195,7 +195,7 @@ impl Observed {
         if self.accepted.iter().any(|accepted| accepted.mark.is_none()) {
             return Vec::new();
         }
-        let stops = self.session.sandbox.timeline.iter();
+        let stops = self.session.sandbox.history.timeline.iter();
         let stops: Vec<u64> = stops
             .filter(|entry| matches!(entry.phase, Phase::Pausing | Phase::Destroying))
             .map(|stop| stop.at_ms)

@@ -119,6 +119,24 @@ impl Provider {
             .map_err(|error| format!("the list cannot be read: {error}"))
     }
 
+    /// The names of the snapshots that were made of sandboxes and are ready. At Vercel a sandbox keeps each.
+    ///
+    /// # Errors
+    /// When the provider does not list them.
+    pub async fn snapshots(&self) -> Result<Vec<String>, String> {
+        if let Speaks::Vercel(..) = self.speaks {
+            let all = self.list().await?.into_iter();
+            let kept = all.filter(|one| one.name.contains("-at") && one.state == "stopped");
+            return Ok(kept.map(|one| one.name).collect());
+        }
+        let url = format!("{}/snapshots?limit=100", self.api);
+        let page = self.call(Method::GET, &url, &Value::Null).await?.ok()?;
+        let all = page["items"].as_array().cloned().unwrap_or_default().into_iter();
+        let ready = all.filter(|one| one["state"] == "active");
+        let names = ready.filter_map(|one| one["name"].as_str().map(str::to_owned));
+        Ok(names.filter(|name| name.contains("-at")).collect())
+    }
+
     /// Makes a sandbox, past the product.
     ///
     /// # Errors
@@ -185,6 +203,23 @@ impl Provider {
             .await?
             .ok()
             .map(|_| ())
+    }
+
+    /// Makes secrets until there is no room for another.
+    ///
+    /// # Errors
+    /// When the provider cannot be reached.
+    pub async fn fill_secrets(&self) -> Result<(), String> {
+        for nth in 0_u32.. {
+            let body = json!({"name": format!("in-the-way-{nth}"), "value": "x"});
+            let url = format!("{}/secret", self.api);
+            let made = self.call(Method::POST, &url, &body).await?;
+            if made.status == 400 {
+                return Ok(());
+            }
+            made.ok()?;
+        }
+        Ok(())
     }
 
     /// Has the provider accept a key, of the organisation of this number; the stack's is the first.

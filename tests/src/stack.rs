@@ -145,6 +145,7 @@ impl Stack {
             "ANTHROPIC_API_KEY",
             "OPENAI_API_KEY",
             "OPENROUTER_API_KEY",
+            "OPENROUTER_MANAGEMENT_KEY",
             "DAYTONA_API_KEY",
             "DISCORD_BOT_TOKEN",
             "SLACK_BOT_TOKEN",

@@ -131,6 +131,41 @@ impl World {
         )
     }
 
+    /// The keys that the model's vendor has made, newest first.
+    ///
+    /// # Errors
+    /// When they are not listed.
+    pub async fn model_keys(&self) -> Result<Vec<Value>, String> {
+        let url = format!("{}/keys?include_disabled=true", self.ready.model_api);
+        let answer = http::call(&self.client, Method::GET, &url, "Bearer a-manager", &Value::Null);
+        let listed = answer.await?.ok()?;
+        Ok(listed["data"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Has the model's vendor make a key with this name.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn make_model_key(&self, name: &str) -> Result<(), String> {
+        let url = format!("{}/keys", self.ready.model_api);
+        let body = json!({ "name": name, "limit": 1 });
+        let made = http::call(&self.client, Method::POST, &url, "Bearer a-manager", &body);
+        made.await?.ok().map(drop)
+    }
+
+    /// Sets what a million of the model's tokens cost.
+    ///
+    /// # Errors
+    /// When it is not set.
+    pub async fn set_model_price(&self, usd_per_million: f64) -> Result<(), String> {
+        let base = self.ready.model_api.trim_end_matches('/');
+        let url = format!("{}/price", base.strip_suffix("/v1").unwrap_or(base));
+        let body = json!({ "usd_per_million": usd_per_million });
+        let control = self.ready.control();
+        let set = http::call(&self.client, Method::PUT, &url, &control, &body);
+        set.await?.ok().map(drop)
+    }
+
     /// The record of a thread.
     ///
     /// # Errors

@@ -35,7 +35,9 @@ pub fn trials() -> Vec<Trial> {
             format!("embedded::budgets::{}::spent_turn_stops_and_continues", platform.word());
         trial(&name, async move || stopped(platform).await)
     };
-    Platform::ALL.into_iter().flat_map(|platform| [of(platform), stops(platform)]).collect()
+    let both = Platform::ALL.into_iter().flat_map(|platform| [of(platform), stops(platform)]);
+    let hard = trial("embedded::budgets::vendor_refuses_at_the_limit", async || capped().await);
+    both.chain([hard]).collect()
 }
 
 fn now_ms() -> Ms {
@@ -91,7 +93,7 @@ async fn pressed_by_sam(talk: &Talk<'_>, message: &ChatMessage) {
 }
 
 /// A stack with the real OpenCode, whose model costs this much for a million tokens.
-fn priced(price: f64) -> Stack {
+pub fn priced(price: f64) -> Stack {
     let prices = json!({"scripted/scripted-1": {"input": price, "output": price}});
     let overrides = json!({"usage_by_person": true, "prices": prices}).to_string();
     Stack::start(&Options {
@@ -108,7 +110,8 @@ async fn stopped(platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let set_turn = [(BudgetKind::Turn, Some(50_000))].into();
     set(world, platform, SettingsChange::Budgets { set: set_turn }).await;
-    let turn = talk.say("run: sleep 5\nrun: echo second >second.txt\necho: done").await;
+    let steps = "run: true\nslow: 120 the second step thinks\nrun: echo second >second.txt";
+    let turn = talk.say(steps).await;
     let ended = talk.ended(&turn).await;
     assert!(
         refusal(&ended).starts_with("It has spent its budget of $0.05."),
@@ -128,6 +131,116 @@ async fn stopped(platform: Platform) {
     assert_eq!(talk.ended(&look).await.outcome, Outcome::Answered);
     assert!(!talk.answer(&look).await.contains("second.txt"));
     talk.finish().await;
+}
+
+/// The vendor counts what the agent does not: there the cap is hard.
+async fn capped() {
+    let platform = Platform::Discord;
+    let model = "openrouter/scripted-1";
+    let prices = json!({model: {"input": 0.000_001, "output": 0.000_001}});
+    let stack = Stack::start(&Options {
+        parameters: json!({"Model": model, "Overrides": json!({"prices": prices}).to_string()}),
+        keys: json!({
+            "openrouter_api_key": "sk-of-the-stack", "openrouter_management_key": "a-manager",
+        }),
+        ..Options::limits(quick())
+    });
+    let world = &World::of(&stack);
+    let set_turn = [(BudgetKind::Turn, Some(50_000))].into();
+    set(world, platform, SettingsChange::Budgets { set: set_turn }).await;
+
+    let (mut talk, first) = world.begin(platform, "echo: with a key of its own").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let keys = world.model_keys().await.unwrap();
+    assert_eq!((keys.len(), &keys[0]["limit"]), (1, &json!(0.05)), "{keys:?}");
+    let hash = keys[0]["hash"].as_str().unwrap();
+    let used = world.model_calls().await.unwrap();
+    assert!(used.iter().all(|call| call.key.as_deref() == Some(&hash[..16])), "{used:?}");
+    talk.usage("The cap is hard: ").await;
+
+    // By its own figures the agent has spent nothing worth counting.
+    world.set_model_price(1_000_000.0).await.unwrap();
+    let turn = talk.say("run: echo first\nrun: echo second\necho: done").await;
+    let ended = talk.ended(&turn).await;
+    assert!(refusal(&ended).starts_with("It has spent its budget of $0.05."), "{ended:?}");
+    let card = talk.card(&turn).await;
+    assert!(card.text.contains("Stopped by budget"), "{card:?}");
+    world.set_model_price(0.0).await.unwrap();
+    talk.press(&card, "Continue (+$0.05)").await;
+    let again = continued(&talk, 0).await;
+    assert_eq!(again.outcome, Outcome::Answered);
+    let session = world.session(&talk.thread.key).await.unwrap();
+    assert_eq!((session.sandbox.generation, session.spent >= 50_000), (1, true), "{session:?}");
+    let keys = world.model_keys().await.unwrap();
+    assert_eq!((keys.len(), &keys[0]["hash"]), (1, &json!(hash)), "raised, not replaced: {keys:?}");
+
+    let live = keys[0]["name"].as_str().unwrap();
+    let thread = format!(" {}", talk.thread.key);
+    assert!(live.ends_with(&thread), "{live}");
+    swept(world, live).await;
+    talk.finish().await;
+    let left = names(world).await;
+    assert!(!left.iter().any(|name| name.ends_with(&thread)), "{left:?}");
+
+    capped_at_vercel(&World::at_vercel(&stack)).await;
+
+    // Where there is no room for another secret, the stack's key is used, and that is said.
+    world.provider.fill_secrets().await.unwrap();
+    let (talk, turn) = world.begin(platform, "echo: with the stack's key").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    talk.usage("The cap is not hard: ").await;
+    talk.finish().await;
+    stack.end().unwrap();
+}
+
+/// The policy of the sandbox's network puts the key in, which ends with the sandbox.
+async fn capped_at_vercel(world: &World) {
+    let chosen = [("provider", "vercel")];
+    let (talk, turn) = world.begin_with(Platform::Discord, &chosen, "echo: capped there").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let thread = format!(" {}", talk.thread.key);
+    let keys = world.model_keys().await.unwrap();
+    let own = keys.iter().find(|key| key["name"].as_str().unwrap().ends_with(&thread));
+    let hash = own.expect("a key of its own")["hash"].as_str().unwrap()[..16].to_owned();
+    let calls = world.model_calls().await.unwrap();
+    assert_eq!(calls.last().unwrap().key.as_deref(), Some(&*hash), "{calls:?}");
+    talk.usage("The cap is hard: ").await;
+    talk.finish().await;
+    let left = names(world).await;
+    assert!(!left.iter().any(|name| name.ends_with(&thread)), "{left:?}");
+}
+
+async fn names(world: &World) -> Vec<String> {
+    let keys = world.model_keys().await.unwrap();
+    keys.iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The sweeper deletes keys of this stack that nobody has, and no others.
+async fn swept(world: &World, live: &str) {
+    let stack_id = live.split(' ').nth(1).unwrap();
+    let name = |stack_id: &str, made_ms: Ms, thread: &str| {
+        format!(
+            "bobbin {stack_id} g1 m{made_ms} t0 discord:{}:{thread}",
+            world.ready.discord_guild_id
+        )
+    };
+    let (now, hours_ms) = (now_ms(), 3_600_000);
+    let kept = [
+        name("another-stack", now - 2 * hours_ms, "900"),
+        name(stack_id, now + hours_ms, "901"),
+        "somebody's own".to_owned(),
+    ];
+    let gone =
+        [name(stack_id, now - 2 * hours_ms, "902"), name(stack_id, now - 30 * hours_ms, "903")];
+    for name in kept.iter().chain(&gone) {
+        world.make_model_key(name).await.unwrap();
+    }
+    world.sweep().await.unwrap();
+    let mut left = names(world).await;
+    left.sort();
+    let mut expected: Vec<String> = kept.into_iter().chain([live.to_owned()]).collect();
+    expected.sort();
+    assert_eq!(left, expected);
 }
 
 async fn exhausted(platform: Platform) {

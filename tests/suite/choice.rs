@@ -121,7 +121,7 @@ async fn configure(
     let reply = match platform {
         Platform::Discord => Reply::Discord {
             application: ready.discord_application_id.clone(),
-            token: "over".to_owned(),
+            token: "token-of-an-interaction-that-is-over".to_owned(),
         },
         Platform::Slack => Reply::Slack {
             channel: ready.slack_channel_id.clone(),
@@ -201,7 +201,7 @@ async fn chosen(platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk.answer(&first).await;
     assert!(answer.contains("The API of Acme."), "{answer}");
-    assert_eq!(talk.session().await.sandbox.repo.as_deref(), Some("acme/api"));
+    assert_eq!(talk.session().await.sandbox.project.repo.as_deref(), Some("acme/api"));
     let card = talk.card(&first).await;
     assert!(card.text.contains(OTHER_MODEL), "{card:?}");
     let status = talk.status().await;

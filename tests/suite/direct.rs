@@ -224,7 +224,7 @@ async fn whole_life() {
     let session = talk.session().await;
     assert_eq!(session.sandbox.phase, Phase::Destroyed);
     let was_paused = |entry: &TimelineEntry| entry.phase == Phase::Paused;
-    assert!(session.sandbox.timeline.iter().any(was_paused));
+    assert!(session.sandbox.history.timeline.iter().any(was_paused));
 
     // The next message goes on in the same thread, in a sandbox of its own that is told of what was.
     let (next, _) = say(&mut talk, &ada, None, "echo: back again").await;

@@ -12,6 +12,7 @@ mod deployment;
 mod direct;
 mod discord;
 mod emulated;
+mod environment;
 mod faults;
 mod forge;
 mod forge_accounts;
@@ -33,6 +34,7 @@ mod promises;
 mod pulls;
 mod run;
 mod scenarios;
+mod secrets;
 mod security;
 mod send;
 mod setup;
@@ -154,6 +156,8 @@ fn behind() -> Vec<Trial> {
         vercel::trials(),
         waiting::trials(),
         budgets::trials(),
+        environment::trials(),
+        secrets::trials(),
         direct::trials(),
         outside::trials(),
         asks::trials(),

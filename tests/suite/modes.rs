@@ -120,12 +120,12 @@ async fn chosen() {
     let turn = talk.say("run: cat keep.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let session = talk.session().await;
-    assert_eq!(session.sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(session.sandbox.spec.runtime.as_deref(), Some("native"));
     assert_eq!(session.sandbox.generation, 1);
 
     let (mut plain, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(plain.ended(&first).await.outcome, Outcome::Answered);
-    assert_eq!(plain.session().await.sandbox.runtime, None);
+    assert_eq!(plain.session().await.sandbox.spec.runtime, None);
     let of_tenant = SettingsChange::Default {
         channel: None,
         of: DefaultKind::Runtime,
@@ -134,7 +134,7 @@ async fn chosen() {
     choice::set(&world, Platform::Slack, of_tenant).await;
     let (guarded, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(guarded.ended(&first).await.outcome, Outcome::Answered);
-    let recorded = guarded.session().await.sandbox.runtime;
+    let recorded = guarded.session().await.sandbox.spec.runtime;
     assert_eq!(recorded.as_deref(), Some("compat"));
     let found = guarded.answer(&first).await;
     assert!(!found.contains("\n0\n"), "no daemon: {found}");
@@ -166,7 +166,7 @@ async fn kept() {
     let (mut talk, first) = world.begin(Platform::Slack, "write: keep.txt said before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let before = talk.session().await;
-    assert_eq!(before.sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(before.sandbox.spec.runtime.as_deref(), Some("native"));
     let slow = talk.say("slow: 6 one two three four five").await;
     talk.running(&slow).await;
     stack.end().unwrap();
@@ -181,10 +181,10 @@ async fn kept() {
     assert!(answer.contains("said before"), "{answer}");
     let session = after.session().await;
     assert_eq!(session.conversation.session, before.conversation.session);
-    assert_eq!(session.sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(session.sandbox.spec.runtime.as_deref(), Some("native"));
     // Another thread of the same stack is run as the stack is now.
     let (other, first) = world.begin(Platform::Slack, "echo: hello").await;
     assert_eq!(other.ended(&first).await.outcome, Outcome::Answered);
-    assert_eq!(other.session().await.sandbox.runtime, None);
+    assert_eq!(other.session().await.sandbox.spec.runtime, None);
     stack.end().unwrap();
 }

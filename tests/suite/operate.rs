@@ -299,7 +299,10 @@ async fn busy(world: World, platform: Platform) {
         );
     }
     let after = talk.session().await;
-    assert_eq!((after.sandbox.phase, after.sandbox.operated.len()), (before.sandbox.phase, 0));
+    assert_eq!(
+        (after.sandbox.phase, after.sandbox.history.operated.len()),
+        (before.sandbox.phase, 0)
+    );
     assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
     let paused = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy", "--json"]).await;

@@ -328,7 +328,7 @@ async fn elsewhere(world: World) {
     let own = Code::of(&talk).listed().await.unwrap();
     assert_eq!(own["provider"], "vercel", "{own}");
     let session = talk.session().await;
-    assert_eq!(session.sandbox.provider, None);
+    assert_eq!(session.sandbox.spec.provider, None);
     // None of the two is at the other's provider.
     assert!(Code::of(&talk).sandbox().await.is_none());
     assert!(talk.sandbox().await.live());

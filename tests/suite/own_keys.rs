@@ -110,7 +110,7 @@ impl<'a> KeySetup<'a> {
     }
 
     /// The last words for somebody alone, once they hold this.
-    async fn heard(&self, user: &str, wanted: &str) -> String {
+    pub async fn heard(&self, user: &str, wanted: &str) -> String {
         self.heard_after(user, 0, wanted).await
     }
 
@@ -151,7 +151,7 @@ impl<'a> KeySetup<'a> {
     }
 
     /// Sends the form as a browser does.
-    async fn enter(&self, link: &str, key: &str) -> Page {
+    pub async fn enter(&self, link: &str, key: &str) -> Page {
         page(self.browser.post(link).form(&[("key", key)])).await
     }
 
@@ -289,7 +289,7 @@ async fn lived(platform: Platform) {
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 0);
     let record = world.session(&thread).await.unwrap();
     assert_eq!(
-        (record.sandbox.generation, record.sandbox.credentials.as_deref()),
+        (record.sandbox.generation, record.sandbox.spec.credentials.as_deref()),
         (1, Some(first.as_str()))
     );
     place.said(&ada, Some("daytona"), true, "may still use the Daytona key, so it stays").await;
@@ -334,7 +334,7 @@ async fn lived(platform: Platform) {
     answered(&talk, &turn).await;
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 1);
     let record = world.session(&thread).await.unwrap();
-    assert_eq!((record.sandbox.generation, record.sandbox.credentials), (2, None));
+    assert_eq!((record.sandbox.generation, record.sandbox.spec.credentials), (2, None));
     talk.finish().await;
     drop(world);
     stack.end().unwrap();

@@ -43,7 +43,7 @@ const BREAKS: [(u8, &str, Break); 17] = [
     (5, "a prompt that ran again", |h| h.calls.push(Call { time_ms: 9_000, ..h.calls[1].clone() })),
     (5, "a prompt in two sessions", |h| h.calls[0].session_id = Some("ses_other".into())),
     (6, "a stop in the middle of a turn", |h| {
-        h.session.sandbox.timeline.push(TimelineEntry {
+        h.session.sandbox.history.timeline.push(TimelineEntry {
             at_ms: 1_500,
             phase: Phase::Pausing,
             note: "idle".into(),

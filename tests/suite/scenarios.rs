@@ -166,8 +166,8 @@ async fn paused(world: World, platform: Platform) {
     assert!(answer.contains("kept over the pause"), "{answer}");
     let session = talk.session().await;
     assert_eq!(session.sandbox.generation, 1, "it was made anew instead of woken");
-    let woken = session.sandbox.timeline.iter().any(|entry| entry.phase == Phase::Resuming);
-    assert!(woken, "{:?}", session.sandbox.timeline);
+    let woken = session.sandbox.history.timeline.iter().any(|entry| entry.phase == Phase::Resuming);
+    assert!(woken, "{:?}", session.sandbox.history.timeline);
     talk.finish().await;
 }
 

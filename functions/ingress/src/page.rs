@@ -5,8 +5,8 @@
 
 use bobbin_chat::HttpAnswer;
 use bobbin_core::base::ids::Ms;
-use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KEY_BYTES_MAX;
+use bobbin_core::tenant::project_secrets::{SecretWish, VALUE_BYTES_MAX};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
 use bobbin_core::tenant::sign_in::{CONNECT, OwnerChoice, SignInFound};
 use bobbin_core::text::{html_text, one_line, shorten, span};
@@ -38,25 +38,89 @@ const HEADERS: &[(&str, &str)] = &[
 ];
 
 /// The form of a link, with what was wrong with the previous entry.
-pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
-    let brand = key.brand();
+pub fn form(link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
     let (place, by) = (place(link), shown(&link.by.name));
     let left = span(link.until_ms.saturating_sub(now_ms));
     let why = told_wrong(wrong);
+    let FormWords { heading, used, label, bytes_max, effect } = FormWords::of(link);
     let body = format!(
-        "<h1>{brand} key</h1>{why}<p>For {place}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
-<p>If that was not you, or you do not know the place, close this page: a key that you enter here is used there.</p>\
-<form method=\"post\"><label for=\"{FIELD}\">The key</label>\
-<input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
+        "<h1>{heading}</h1>{why}<p>For {place}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
+<p>If that was not you, or you do not know the place, close this page: {used}</p>\
+<form method=\"post\"><label for=\"{FIELD}\">{label}</label>\
+<input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{bytes_max}\" autofocus>\
 <button>Store</button></form>\
-<p>It is encrypted at once and never shown again. It takes effect when {brand} accepts it; the chat shows the result.</p>"
+<p>It is encrypted at once and never shown again. {effect}</p>"
     );
     html(if wrong.is_some() { 422 } else { 200 }, &body)
 }
 
-/// The key was accepted and is being checked.
-pub fn taken(key: Key) -> HttpAnswer {
-    let brand = key.brand();
+/// What a form says of what is entered in it. All is escaped.
+struct FormWords {
+    heading: String,
+    used: String,
+    label: &'static str,
+    bytes_max: usize,
+    effect: String,
+}
+
+impl FormWords {
+    fn of(link: &SetupLink) -> Self {
+        match (&link.secret, link.purpose) {
+            (Some(wish), _) => Self {
+                heading: format!("Secret {} of {}", shown(&wish.name), shown(&wish.repository)),
+                used: format!(
+                    "a secret that you enter here is used there, by tasks in {}, {}.",
+                    shown(&wish.repository),
+                    secret_use(wish)
+                ),
+                label: "The value",
+                bytes_max: VALUE_BYTES_MAX,
+                effect: "Tasks have it from their next message on; the chat shows the result."
+                    .to_owned(),
+            },
+            (None, purpose) => {
+                let brand = brand(purpose);
+                Self {
+                    heading: format!("{brand} key"),
+                    used: "a key that you enter here is used there.".to_owned(),
+                    label: "The key",
+                    bytes_max: KEY_BYTES_MAX,
+                    effect: format!(
+                        "It takes effect when {brand} accepts it; the chat shows the result."
+                    ),
+                }
+            }
+        }
+    }
+}
+
+fn secret_use(wish: &SecretWish) -> String {
+    let hosts: Vec<String> = wish.hosts.iter().map(|host| shown(host)).collect();
+    let hosts = hosts.join(", ");
+    let how = if wish.readable {
+        format!("which can read it (it is meant for {hosts})")
+    } else {
+        format!("which cannot read it: it is put into requests to {hosts} alone")
+    };
+    if wish.set_up { format!("{how}, and by the steps that set the project up") } else { how }
+}
+
+fn brand(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Key(key) => key.brand(),
+        other => other.word(),
+    }
+}
+
+/// What was entered was accepted and is being checked.
+pub fn taken(purpose: Purpose) -> HttpAnswer {
+    if purpose == Purpose::ProjectSecret {
+        return html(
+            200,
+            "<h1>Storing the secret</h1><p>The chat shows the result. You can close this page.</p>",
+        );
+    }
+    let brand = brand(purpose);
     html(
         200,
         &format!(
@@ -251,6 +315,7 @@ mod tests {
     use bobbin_core::base::ids::ThreadKey;
     use bobbin_core::base::person::{Membership, Person};
     use bobbin_core::records::message::Reply;
+    use bobbin_core::tenant::keys::Key;
     use sha2::{Digest, Sha256};
 
     use super::*;
@@ -265,13 +330,14 @@ mod tests {
             reply: Reply::Nobody,
             until_ms: 600_000,
             sign_in: None,
+            secret: None,
         }
     }
 
     #[test]
     fn page_policy_allows_only_own_style() {
         let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-        let shown = form(Key::DaytonaApiKey, &link("Ada"), 0, None);
+        let shown = form(&link("Ada"), 0, None);
         let policy = shown.headers.iter().find(|(name, _)| *name == "content-security-policy");
         assert_eq!(
             policy.map(|(_, value)| *value),
@@ -283,9 +349,32 @@ mod tests {
 
     #[test]
     fn names_are_escaped_in_page() {
-        let shown = form(Key::DaytonaApiKey, &link("<img src=x>\"'&"), 0, Some("<b>"));
+        let shown = form(&link("<img src=x>\"'&"), 0, Some("<b>"));
         assert!(shown.body.contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"), "{}", shown.body);
         assert_eq!(shown.status, 422);
+    }
+
+    #[test]
+    fn a_secrets_page_says_where_it_goes() {
+        let wish = SecretWish {
+            repository: "acme/api".to_owned(),
+            name: "NPM_TOKEN".to_owned(),
+            hosts: vec!["*.example.com".to_owned()],
+            readable: false,
+            set_up: true,
+        };
+        let link =
+            |wish| SetupLink { purpose: Purpose::ProjectSecret, secret: Some(wish), ..link("Ada") };
+        let shown = form(&link(wish.clone()), 0, None).body;
+        for words in [
+            "<h1>Secret NPM_TOKEN of acme/api</h1>",
+            "which cannot read it: it is put into requests to *.example.com alone, and by the steps that set the project up.",
+            "maxlength=\"2048\"",
+        ] {
+            assert!(shown.contains(words), "{shown}");
+        }
+        let readable = form(&link(SecretWish { readable: true, ..wish }), 0, None).body;
+        assert!(readable.contains("which can read it"), "{readable}");
     }
 
     #[test]

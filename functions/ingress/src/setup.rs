@@ -16,11 +16,11 @@ use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::sealing::Seal;
 use bobbin_cloud::store::Store;
-use bobbin_core::base::ids::{Ms, Tenant};
+use bobbin_core::base::ids::Ms;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::{Body, Control, Want};
-use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyWish, sealed_for, usable};
+use bobbin_core::tenant::project_secrets::{secret_sealed_for, usable_value};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, link_id};
 
 use crate::page;
@@ -31,6 +31,9 @@ pub const PATH: &str = "/setup/";
 pub const TOKEN_CHARS: usize = 64;
 /// Maximum size of a submitted form, in bytes.
 pub const FORM_BYTES_MAX: usize = 8 * 1024;
+const NO_KEY: &str =
+    "That is not a key: a key is one word of 8 to 512 characters. Nothing was stored.";
+const NO_VALUE: &str = "That cannot be stored: a secret is one line of 8 to 2,048 characters of ASCII, and no token of GitHub. Nothing was stored.";
 /// Longest time for sealing and storing a key from a platform's form: the rest of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
@@ -69,8 +72,8 @@ impl Links {
         let now_ms = now_ms();
         match self.open_link(token, now_ms).await {
             Ok(OpenLink { link, .. }) => match (link.purpose, &link.sign_in) {
-                (Purpose::Key(key), _) => {
-                    (page::form(key, &link, now_ms, None), "setup: page shown")
+                (Purpose::Key(_) | Purpose::ProjectSecret, _) => {
+                    (page::form(&link, now_ms, None), "setup: page shown")
                 }
                 (_, Some(there)) => {
                     let there = format!("{there}&state={token}");
@@ -89,17 +92,21 @@ impl Links {
             Ok(open) => open,
             Err(told) => return told,
         };
-        let Purpose::Key(key) = link.purpose else {
-            return spent();
+        let tenant = link.thread.tenant();
+        let (context, usable, wrong): (_, fn(&str) -> Option<&str>, _) =
+            match (link.purpose, &link.secret) {
+                (Purpose::Key(key), _) => (sealed_for(&self.stack, &tenant, key), usable, NO_KEY),
+                (Purpose::ProjectSecret, Some(wish)) => {
+                    (secret_sealed_for(&self.stack, &tenant, wish), usable_value, NO_VALUE)
+                }
+                _ => return spent(),
+            };
+        let Some(value) = typed(body, usable) else {
+            return (page::form(&link, now_ms, Some(wrong)), "setup: no key");
         };
-        let Some(value) = typed(body) else {
-            const NO_KEY: &str =
-                "That is not a key: a key is one word of 8 to 512 characters. Nothing was stored.";
-            return (page::form(key, &link, now_ms, Some(NO_KEY)), "setup: no key");
-        };
-        let sealed = match self.sealed(seal, &link.thread.tenant(), key, &value).await {
+        let sealed = match seal.close(&value, &context).await {
             Ok(sealed) => sealed,
-            Err(told) => return told,
+            Err(error) => return later(&error.to_string()),
         };
         match self.store.enter(&id, &sealed, now_ms).await {
             Ok(true) => {}
@@ -107,7 +114,7 @@ impl Links {
             Err(error) => return later(&error.to_string()),
         }
         let Err(error) = queues.send(&check(&id, &link)).await else {
-            return (page::taken(key), "setup: key taken");
+            return (page::taken(link.purpose), "setup: key taken");
         };
         // The worker will not hear of it, so the link must not look used.
         if let Err(error) = self.store.reopen(&id, &sealed).await {
@@ -154,18 +161,6 @@ impl Links {
         let found = found.filter(|found| found.is_open(now_ms)).ok_or_else(spent)?;
         Ok(OpenLink { id, link: found.link, seal })
     }
-
-    async fn sealed(
-        &self,
-        seal: &Seal,
-        tenant: &Tenant,
-        key: Key,
-        value: &Secret,
-    ) -> Result<String, SetupAnswer> {
-        let context = sealed_for(&self.stack, tenant, key);
-        let sealed = seal.close(value, &context).await;
-        sealed.map_err(|error| later(&error.to_string()))
-    }
 }
 
 /// Whether this can be the secret part of a link, its id, or a press token.
@@ -174,7 +169,7 @@ pub fn is_token(text: &str) -> bool {
 }
 
 /// The form's input, if it can be a key.
-fn typed(body: &[u8]) -> Option<Secret> {
+fn typed(body: &[u8], usable: impl Fn(&str) -> Option<&str>) -> Option<Secret> {
     if body.len() > FORM_BYTES_MAX {
         return None;
     }

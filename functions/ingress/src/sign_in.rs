@@ -30,7 +30,9 @@ impl Links {
         let now_ms = now_ms();
         let state = query("state").unwrap_or_default();
         let OpenLink { id, link, seal } = match self.open_link(&state, now_ms).await {
-            Ok(open) if !matches!(open.link.purpose, Purpose::Key(_)) => open,
+            Ok(open) if !matches!(open.link.purpose, Purpose::Key(_) | Purpose::ProjectSecret) => {
+                open
+            }
             Ok(_) => return spent(),
             Err(told) => return told,
         };

@@ -2,6 +2,7 @@
 //! nothing and touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
 mod dead;
+mod keys;
 mod orphans;
 mod tick;
 mod vanished;
@@ -146,11 +147,21 @@ impl Sweeper {
                 Some(seen) => Err(seen),
             }
         };
-        let (reaped, vanished) = tokio::join!(reap, look);
+        let keys = async {
+            keys::forget(config, &lists).await?;
+            let Some(capped) = self.providers.capped(now_ms()).await? else { return Ok(None) };
+            keys::reap(config, store, &capped).await.map(Some)
+        };
+        let (reaped, vanished, keys) = tokio::join!(reap, look, keys);
         let (reaped, vanished) = (reaped?, vanished?);
+        let keys: Option<Value> = keys.map_err(|why: String| format!("kept keys: {why}"))?;
         // This needs a person, so the tick fails with this message.
         reaped.is_believable()?;
-        Ok(json!({"orphans": reaped.summary(), "vanished": vanished}))
+        let mut told = json!({"orphans": reaped.summary(), "vanished": vanished});
+        if let Some(keys) = keys {
+            told["keys"] = keys;
+        }
+        Ok(told)
     }
 
     async fn list(&self, providers: NamedProviders) -> Listings {

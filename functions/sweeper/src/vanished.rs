@@ -112,8 +112,8 @@ async fn missing_for_a_reason(
         for (key, record) in read.map_err(|e| e.to_string())? {
             // An unreadable record says nothing.
             let Ok(Some(record)) = record else { continue };
-            let name = record.provider.as_deref().unwrap_or(&config.providers.provider);
-            if record.credentials.is_some() || given_up.contains(name) {
+            let name = record.spec.provider.as_deref().unwrap_or(&config.providers.provider);
+            if record.spec.credentials.is_some() || given_up.contains(name) {
                 known.insert(key);
             }
         }

@@ -50,7 +50,11 @@ impl ToolPlace for RecordedSandbox<'_> {
             Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => Err(FOREIGN.to_owned()),
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&name, &*provider).await;
-                Ok(OpenedSandbox { provider, sandbox, left_out: self.record.left_out.clone() })
+                Ok(OpenedSandbox {
+                    provider,
+                    sandbox,
+                    left_out: self.record.project.left_out.clone(),
+                })
             }
             // The provider has stopped or lost it: the resume finds out.
             Ok(_) => Err(self.brought_back("The sandbox is not running").await),
@@ -116,11 +120,11 @@ impl RecordedSandbox<'_> {
         key: &SandboxKey,
         record: &SandboxRecord,
     ) -> Result<(Arc<dyn Provider>, String), String> {
-        if record.credentials.is_some() {
+        if record.spec.credentials.is_some() {
             return Err("This sandbox is in its server's or workspace's own account, and the tools do not have the key of that account. They cannot be used there.".to_owned());
         }
         let config = self.config;
-        let name = record.provider.as_deref().unwrap_or(&config.providers.provider);
+        let name = record.spec.provider.as_deref().unwrap_or(&config.providers.provider);
         let providers = self.providers.get(now_ms()).await?;
         let provider = providers.into_iter().find(|(of, _)| *of == name);
         let (_, provider) =
@@ -131,7 +135,7 @@ impl RecordedSandbox<'_> {
 
     /// The error of the last try, if it failed a moment ago.
     fn failed(&self, want: Operation, now_ms: u64) -> Option<&str> {
-        let last = self.record.operated.iter().rfind(|one| one.want == want)?;
+        let last = self.record.history.operated.iter().rfind(|one| one.want == want)?;
         let is_recent = now_ms.saturating_sub(last.at_ms) < 2 * WISH_MS;
         last.trouble.as_deref().filter(|_| is_recent)
     }
@@ -193,7 +197,7 @@ impl RecordedSandbox<'_> {
         if self.record.generation == 0 {
             return format!("The sandbox is being created. {AGAIN}.");
         }
-        let with = match (outside::newest(&self.record), &agent.1.repo) {
+        let with = match (outside::newest(&self.record), &agent.1.project.repo) {
             (Some(kept), _) => format!("from its newest snapshot {kept}"),
             (None, Some(repo)) => format!("with a fresh clone of {repo}"),
             (None, None) => "empty".to_owned(),

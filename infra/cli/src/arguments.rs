@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::target::StackOptions;
-use crate::{agent, operate, setup};
+use crate::{agent, operate, recipe, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
@@ -52,6 +52,8 @@ pub enum OwnCommand {
     /// Run a coding agent on this machine, without any chat
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// Show how Bobbin would make a repository's project ready
+    Recipe(recipe::RecipeCommand),
     /// Print the shell completion script: source <(bobbin completions bash)
     Completions {
         /// The shell
@@ -76,6 +78,7 @@ pub fn command() -> clap::Command {
     let without_stack = |command: clap::Command| command.args(unused_options());
     Arguments::command()
         .mut_subcommand("agent", without_stack)
+        .mut_subcommand("recipe", without_stack)
         .mut_subcommand("completions", without_stack)
         .help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis machine:\n{}\nOptions:\n{{options}}{{after-help}}",
@@ -221,7 +224,7 @@ mod tests {
         }
         let mut all = BTreeSet::new();
         leaves(&command(), "", &mut all);
-        assert_eq!(all.len(), 40, "{all:?}");
+        assert_eq!(all.len(), 41, "{all:?}");
         let unquoted: Vec<&String> = all.difference(&seen).collect();
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }

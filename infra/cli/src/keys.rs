@@ -31,7 +31,7 @@ impl ProvidedKey {
 
 /// Every key that a person provides, in the order of the prompts. The stack's own key is not listed; the stack
 /// generates it.
-pub const KEYS: [ProvidedKey; 12] = [
+pub const KEYS: [ProvidedKey; 13] = [
     ProvidedKey {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
@@ -103,6 +103,12 @@ pub const KEYS: [ProvidedKey; 12] = [
         variable: "OPENROUTER_API_KEY",
         title: "OpenRouter API key",
         found: "https://openrouter.ai/settings/keys",
+    },
+    ProvidedKey {
+        key: Stored::OpenRouterManagementKey,
+        variable: "OPENROUTER_MANAGEMENT_KEY",
+        title: "OpenRouter management key",
+        found: "https://openrouter.ai/settings/management-keys; only for budgets that OpenRouter enforces",
     },
 ];
 

@@ -333,4 +333,11 @@ impl StackTarget {
         };
         given.clone().unwrap_or_else(|| provider.base().to_owned())
     }
+
+    /// Base of the API at which capped model keys are made.
+    #[must_use]
+    pub fn key_api(&self) -> String {
+        let given = self.options.openrouter_api.clone();
+        given.unwrap_or_else(|| self.overrides().agents.openrouter_api)
+    }
 }

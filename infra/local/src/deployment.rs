@@ -73,6 +73,7 @@ impl Deployment {
             let other = format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID);
             overrides.insert("models".to_owned(), json!([other]));
             overrides.insert("model_base_url".to_owned(), json!(model_api));
+            overrides.insert("openrouter_api".to_owned(), json!(model_api));
         }
         // A key in the laptop stack's own KMS is free, and the tools start no process before they are called.
         for parameter in ["TenantCredentials", "ServeTools"] {

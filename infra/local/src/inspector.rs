@@ -3,12 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey, sandbox_name};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
+use bobbin_core::schema::{self, Shape};
 use bobbin_core::shown::sandboxes::{Listed, sort};
+use bobbin_core::shown::usage::{UsagePage, of_thread, scopes};
+use bobbin_core::tenant::budgets::BudgetScope;
+use bobbin_core::tenant::settings::Settings;
 use bobbin_local_aws::Tables;
 use bobbin_local_chat::{ForgePane, Inspector};
 use bobbin_local_daytona::LocalDaytona;
@@ -100,6 +105,7 @@ fn shown_session(
         let name = sandbox_name(STACK, &key, session.sandbox.generation);
         shown["sandbox"]["at_provider"] = name.into();
     }
+    shown["spending"] = spending(&session, items).into();
     let all = shown["ended"].as_array_mut()?;
     for ended in &mut *all {
         let name = format!("turn#{}", ended["id"].as_str()?);
@@ -119,6 +125,35 @@ fn shown_session(
     Some(shown)
 }
 
+/// What a thread and its tenant have spent, as the command for it says that.
+fn spending(session: &Session, items: &[Value]) -> Vec<String> {
+    let tenant = session.thread.tenant();
+    let at = |partition: &str, name: &str| {
+        let is_it = |item: &&Value| {
+            text(item, "thread") == Some(partition) && text(item, "item") == Some(name)
+        };
+        items.iter().find(is_it)
+    };
+    let stored = at(&format!("tenant:{tenant}"), "settings");
+    let stored = stored.and_then(|item| text(item, "settings"));
+    let settings = stored.and_then(|text| schema::read::<Settings>(Shape::Settings, text).ok());
+    let budgets = settings.map(|(settings, _)| settings.budgets).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let scopes = scopes(&budgets, "", "", now.as_millis() as u64);
+    let used = |scope: BudgetScope| {
+        let (partition, name) = scope.place(&tenant);
+        let used = at(&partition, &name).and_then(|item| item["used"]["N"].as_str()?.parse().ok());
+        (scope, used.unwrap_or_default())
+    };
+    let page = UsagePage {
+        budgets,
+        thread: Some(of_thread(session)),
+        sums: scopes.into_iter().map(used).collect(),
+        ..UsagePage::default()
+    };
+    page.sums()
+}
+
 /// The recorded sandboxes as in the list, named ones first, each with the turns that work or wait in it.
 fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
     let records = sandboxes(items);
@@ -135,9 +170,9 @@ fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
         let here = sessions.iter().filter(|each| each.sandbox_key() == one.key);
         let threads: BTreeSet<&ThreadKey> = here
             .map(|each| &each.thread)
-            .chain(&record.threads)
-            .chain(record.in_use.iter().map(|each| &each.thread))
-            .chain(record.waiting.iter().map(|each| &each.thread))
+            .chain(&record.sharing.threads)
+            .chain(record.sharing.in_use.iter().map(|each| &each.thread))
+            .chain(record.sharing.waiting.iter().map(|each| &each.thread))
             .collect();
         let value = json!({
             "key": one.key,
@@ -148,10 +183,10 @@ fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
             "repo": one.repo,
             "last_used_ms": one.last_used_ms,
             "threads": threads,
-            "in_use": record.in_use,
-            "waiting": record.waiting,
+            "in_use": record.sharing.in_use,
+            "waiting": record.sharing.waiting,
             "lease": record.lease,
-            "closing": record.closing,
+            "closing": record.sharing.closing,
             "snapshots": one.snapshots,
         });
         Some((one, value))

@@ -37,7 +37,8 @@ it, as provider/model), DAYTONA_API_KEY for real sandboxes, DISCORD_APPLICATION_
 DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
 platforms, BOBBIN_AGENT_DIR for folders with agents' programs (including `opencode`) instead of the installed one,
 SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
-of repositories (owner/name) to use instead of github.com's, BOBBIN_LOG for a more detailed log.";
+of repositories (owner/name) to use instead of github.com's, BOBBIN_STAND_INS for a file of hosts that something on
+this machine stands in for ([{host, address, authority}]), BOBBIN_LOG for a more detailed log.";
 
 /// Agents that the sandbox daemon can fetch.
 const AGENTS: [&str; 2] = ["claude", "codex"];

@@ -59,6 +59,10 @@ impl RealServices {
                 services.notes.push(format!("{name} is set: a real model answers"));
             }
         }
+        if let Some(value) = var("OPENROUTER_MANAGEMENT_KEY") {
+            let name = Key::OpenRouterManagementKey.name().to_owned();
+            services.keys.insert(name, value);
+        }
         if let Some(model) =
             var("BOBBIN_MODEL").filter(|_| services.parameters.contains_key("Model"))
         {

@@ -13,7 +13,7 @@ use bobbin_core::tenant::settings::Settings;
 use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::{ChatStartError, LocalChat};
-use bobbin_local_daytona::{Confinement, LocalDaytona, opencode};
+use bobbin_local_daytona::{Confinement, LocalDaytona, StandIn, opencode};
 use bobbin_local_forge::{ForgeSettings, LocalForge};
 use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
@@ -242,8 +242,9 @@ impl StackStart<'_> {
     }
 
     /// Settings of this machine for both providers.
-    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>) -> RunSettings {
-        RunSettings {
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>) -> Result<RunSettings, String> {
+        Ok(RunSettings {
+            stand_ins: stand_ins()?,
             tools,
             reachable: self.reachable.clone(),
             memory_left_mb: self.options.memory_left_mb.unwrap_or(MEMORY_LEFT_MB),
@@ -252,7 +253,7 @@ impl StackStart<'_> {
             also_on: self.containers.and_then(|it| it.address),
             also_named: self.also_named(),
             ..own
-        }
+        })
     }
 
     async fn provider(&mut self, tools: Vec<PathBuf>) -> Result<LocalDaytona, String> {
@@ -260,7 +261,7 @@ impl StackStart<'_> {
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
-        settings.run = self.run_settings(settings.run, tools);
+        settings.run = self.run_settings(settings.run, tools)?;
         let provider = LocalDaytona::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
@@ -287,7 +288,7 @@ impl StackStart<'_> {
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
-        settings.run = self.run_settings(settings.run, tools);
+        settings.run = self.run_settings(settings.run, tools)?;
         bobbin_local_vercel::LocalVercel::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
@@ -487,6 +488,14 @@ fn ingress_answer_ms() -> Result<u64, String> {
         Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is not a number: {ms}")),
         Err(_) => Ok(bobbin_local_chat::INGRESS_ANSWER_MS_MAX),
     }
+}
+
+/// Hosts that something on this machine stands in for, by the file that the environment names.
+fn stand_ins() -> Result<Vec<StandIn>, String> {
+    let Some(file) = std::env::var_os("BOBBIN_STAND_INS") else { return Ok(Vec::new()) };
+    let what = "BOBBIN_STAND_INS cannot be read";
+    let text = std::fs::read(file).map_err(|e| failed(what, &e, START_AGAIN))?;
+    serde_json::from_slice(&text).map_err(|e| failed(what, &e, START_AGAIN))
 }
 
 /// Opens the repositories of the laptop's own forge to both chats, where nobody has changed settings yet.

@@ -5,6 +5,7 @@
 //! is kept, of its output nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bobbin_agent_events::{
     PermissionRequest, Plan, PlanState as Said, QuestionRequest, Status, StatusState, TokenUsage,
@@ -15,9 +16,11 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::records::ask::{About, SUBJECT_CHARS_MAX};
 use bobbin_core::records::card::{CardStep, PlanLine, PlanLineState};
 use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::prices::{ModelPrice, Price};
 use serde_json::{Map, Value, json};
 
 use crate::asks;
+use crate::models::Models;
 use crate::reason::Reason;
 use crate::retrying::Retrying;
 use crate::steps::{self, PLAN_CHARS_MAX, PLAN_MAX, ToolCall, first_line, last_of};
@@ -46,6 +49,7 @@ pub struct Fold {
     plan: Vec<PlanLine>,
     asks: BTreeMap<String, OpenAsk>,
     used: Used,
+    models: Arc<Models>,
     /// Set while the model's vendor fails and is asked again.
     retrying: Option<Retrying>,
     trouble: Option<Reason>,
@@ -123,11 +127,30 @@ enum FoldedAsk {
 /// Reported tokens and cost.
 #[derive(Debug, Default)]
 struct Used {
-    /// By message, or by turn if the agent counts so: the last report counts.
-    of: BTreeMap<String, (u64, f64)>,
+    /// By turn, and in it by message, or without one for the turn: the last report counts.
+    of: BTreeMap<(String, Option<String>), (u64, f64)>,
     /// Of the session, before this run and since.
     before: (u64, f64),
     session: Option<(u64, f64)>,
+}
+
+impl Used {
+    /// What a turn is said to have used stands for all its messages.
+    fn message(&mut self, turn: &str, id: &str, spent: (u64, f64)) {
+        if !self.of.contains_key(&(turn.to_owned(), None)) {
+            self.of.insert((turn.to_owned(), Some(id.to_owned())), spent);
+        }
+    }
+
+    /// The messages' costs stay if the agent tells none of the turn.
+    fn turn(&mut self, turn: &str, (tokens, mut cost): (u64, f64), tells_cost: bool) {
+        let of_messages = self.of.iter().filter(|((of, id), _)| of == turn && id.is_some());
+        if !tells_cost {
+            cost = of_messages.map(|(_, (_, cost))| cost).sum();
+        }
+        self.of.retain(|(of, _), _| of != turn);
+        self.of.insert((turn.to_owned(), None), (tokens, cost));
+    }
 }
 
 impl Fold {
@@ -135,6 +158,12 @@ impl Fold {
     #[must_use]
     pub fn new(directory: &str) -> Self {
         Self { directory: directory.to_owned(), ..Self::default() }
+    }
+
+    /// Models whose price the operator names: tokens for which the agent tells no cost count at that.
+    #[must_use]
+    pub fn priced_by(self, models: Arc<Models>) -> Self {
+        Self { models, ..self }
     }
 
     /// Sets the agent's working directory; an empty one is ignored.
@@ -252,14 +281,14 @@ impl Fold {
     }
 
     fn used(&mut self, turn: &str, usage: &TokenUsage) {
-        let spent = sum(usage);
+        let mut spent = sum(usage);
+        let price = usage.model.as_deref().and_then(|model| self.models.price(model));
+        if let (None, Some(price)) = (usage.cost_usd, price) {
+            spent.1 = at(price, usage);
+        }
         match &usage.scope {
-            UsageScope::Message(id) => {
-                self.used.of.insert(id.clone(), spent);
-            }
-            UsageScope::Turn => {
-                self.used.of.insert(format!("turn {turn}"), spent);
-            }
+            UsageScope::Message(id) => self.used.message(turn, id, spent),
+            UsageScope::Turn => self.used.turn(turn, spent, usage.cost_usd.is_some()),
             UsageScope::Session => self.used.session = Some(spent),
             UsageScope::Context => {}
         }
@@ -680,6 +709,20 @@ fn sum(usage: &TokenUsage) -> (u64, f64) {
     ];
     let parts = parts.into_iter().flatten().fold(0, u64::saturating_add);
     (usage.total_tokens.unwrap_or(parts), usage.cost_usd.unwrap_or(0.0).max(0.0))
+}
+
+/// Tokens at a price, in US dollars.
+fn at(price: &ModelPrice, usage: &TokenUsage) -> f64 {
+    let written = usage.output_tokens.unwrap_or(0) + usage.reasoning_tokens.unwrap_or(0);
+    let parts = [
+        (usage.input_tokens, price.input),
+        (Some(written), price.output),
+        (usage.cache_read_tokens, price.cache_read.unwrap_or(price.input)),
+        (usage.cache_write_tokens, price.cache_write.unwrap_or(price.input)),
+    ];
+    let dollars =
+        |(tokens, price): (Option<u64>, Price)| tokens.unwrap_or(0) as f64 * f64::from(price);
+    parts.into_iter().map(dollars).sum::<f64>() / 1_000_000.0
 }
 
 fn shown(plan: &Plan) -> Vec<PlanLine> {

@@ -7,6 +7,7 @@ mod fold;
 pub mod models;
 mod observe;
 pub mod opencode;
+pub mod openrouter;
 mod reason;
 mod retrying;
 mod runtime;

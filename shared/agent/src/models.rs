@@ -188,10 +188,10 @@ impl Models {
         &self.providers
     }
 
-    /// Whether the operator names the price of this model.
+    /// The price of this model, if the operator names it.
     #[must_use]
-    pub fn has_price(&self, name: &str) -> bool {
-        self.prices.contains_key(name)
+    pub fn price(&self, name: &str) -> Option<&ModelPrice> {
+        self.prices.get(name)
     }
 
     /// Resolves a model's name.
@@ -469,7 +469,7 @@ mod tests {
         let served = served(&models);
         let names: Vec<String> = served.prices.iter().map(|(name, _)| name.to_string()).collect();
         assert_eq!(names, ["anthropic/b", "openai-compatible/a"]);
-        assert!(models.has_price("openai/a") && !models.has_price("openai/b"));
+        assert!(models.price("openai/a").is_some() && models.price("openai/b").is_none());
     }
 
     #[test]

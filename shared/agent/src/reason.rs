@@ -8,11 +8,13 @@ use crate::steps::first_line;
 /// Longest part of an error that is passed on, in characters.
 const REASON_CHARS_MAX: usize = 300;
 
+/// What OpenRouter answers once a key has spent its own limit.
+const KEY_IS_SPENT: &str = "key limit exceeded";
 /// What vendors answer once an account or a key has no money left: codes and words, of OpenRouter, LiteLLM, OpenAI and
 /// Anthropic. Their statuses do not tell: 400, 403 and 429 mean other things as well.
 const MONEY_IS_SPENT: [&str; 21] = [
     "402 payment required",
-    "key limit exceeded",
+    KEY_IS_SPENT,
     "requires more credits",
     "budget_exceeded",
     "budget has been exceeded",
@@ -39,6 +41,7 @@ const MONEY_IS_SPENT: [&str; 21] = [
 pub struct Reason {
     text: String,
     is_budget: bool,
+    is_of_key: bool,
 }
 
 impl Reason {
@@ -50,9 +53,11 @@ impl Reason {
             MONEY_IS_SPENT.iter().any(|words| text.contains(words))
         };
         if status == Some(402) || says(said) || says(body) {
-            return Self { text: spent(said), is_budget: true };
+            let is_of_key =
+                [said, body].iter().any(|one| one.to_lowercase().contains(KEY_IS_SPENT));
+            return Self { text: spent(said), is_budget: true, is_of_key };
         }
-        Self { text: described(name, status, said), is_budget: false }
+        Self { text: described(name, status, said), is_budget: false, is_of_key: false }
     }
 
     /// The words.
@@ -70,8 +75,12 @@ impl Reason {
     /// The end of a run that failed for it.
     #[must_use]
     pub fn end(self) -> RunEnd {
-        let reason = self.text;
-        if self.is_budget { RunEnd::OverBudget { reason } } else { RunEnd::Error { reason } }
+        let (reason, of_key) = (self.text, self.is_of_key);
+        if self.is_budget {
+            RunEnd::OverBudget { reason, of_key }
+        } else {
+            RunEnd::Error { reason }
+        }
     }
 }
 
@@ -143,7 +152,7 @@ mod tests {
         for (status, said, body) in refusals {
             let reason = Reason::of("APIError", status, said, body);
             assert!(reason.is_budget(), "{said}");
-            let ends = matches!(reason.end(), RunEnd::OverBudget { reason } if reason.contains("only the operator can raise it"));
+            let ends = matches!(reason.end(), RunEnd::OverBudget { reason, .. } if reason.contains("only the operator can raise it"));
             assert!(ends, "{said}");
         }
     }

@@ -121,6 +121,12 @@ pub struct ServerLaunch {
 }
 
 impl ServerLaunch {
+    /// A script that only looks whether a server runs that the start would leave alone, and says so by status 71.
+    #[must_use]
+    pub fn look(&self) -> String {
+        format!("look=1\n{}", self.script)
+    }
+
     /// Meaning of this exit status of the script; `None` if it has no special one.
     #[must_use]
     pub fn refused(&self, exit_code: i64) -> Option<Failure> {

@@ -145,10 +145,10 @@ pub async fn sandboxes_at(
     configured: &str,
 ) -> Result<BTreeSet<SandboxKey>, StoreError> {
     let is_there = |record: &SandboxRecord| {
-        let at = record.provider.as_deref().unwrap_or(configured);
+        let at = record.spec.provider.as_deref().unwrap_or(configured);
         // A sandbox that is still being created may not exist anywhere yet.
         let is_made = record.is_alive() && record.phase != Phase::Creating;
-        is_made && record.credentials.is_none() && at == name
+        is_made && record.spec.credentials.is_none() && at == name
     };
     let mut found = BTreeSet::new();
     for shard in 0..DUE_SHARDS {

@@ -12,10 +12,12 @@ use bobbin_core::base::secret::Secret;
 use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::Provider;
 
+use crate::capped::CappedKeys;
 use crate::runtimes;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
-/// The sandbox clients for this provider, these model keys (a tenant's, if one is named) and this runtime.
+/// The sandbox clients for this provider, these model keys (a tenant's, if one is named; with what makes capped ones in
+/// their place) and this runtime.
 ///
 /// # Errors
 /// A sentence that names the unusable setting.
@@ -23,7 +25,7 @@ pub(crate) fn sandboxes_with(
     config: &Config,
     keys: &WorkerKeys,
     provider: Arc<dyn Provider>,
-    models: ModelKeys,
+    (models, capped): (ModelKeys, Option<Arc<CappedKeys>>),
     (keys_of, recorded): (Option<&Tenant>, Option<&str>),
 ) -> Result<Sandboxes, String> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -51,7 +53,8 @@ pub(crate) fn sandboxes_with(
     });
     let (mode, limits) = (&config.runtime_mode, &config.limits.files);
     let runtime = runtimes::runtime(mode, recorded, &models, limits, tools.as_ref())?;
-    Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
+    let sandboxes = Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())?;
+    Ok(sandboxes.capping(capped))
 }
 
 /// The chats, from configuration and keys.

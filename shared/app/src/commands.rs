@@ -13,6 +13,8 @@ mod meant;
 mod now;
 mod operate;
 mod pr;
+mod secret;
+mod set_up_log;
 mod settle;
 mod setup;
 mod status;
@@ -54,6 +56,7 @@ impl Lane<'_> {
             Want::StopAll => self.stop_all(control, &found, arrival).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
             Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
+            Want::SetUpLog { turn } => self.set_up_log(control, turn, &found).await,
             Want::Configure { change } => {
                 self.configure(control, change, found.settings, now_ms).await
             }

@@ -28,9 +28,11 @@ use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::text::one_line;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    Forge, ForgeError, ForgeErrorKind, NewPullRequest, PullRequest, PullRequests, Repository,
-    RepositoryAt, RepositoryName,
+    Forge, ForgeError, ForgeErrorKind, ForgeFacts, NewPullRequest, PullRequest, PullRequests,
+    Repository, RepositoryAt, RepositoryName,
 };
+
+use bobbin_http::host_of;
 
 use crate::linked::{NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
@@ -50,6 +52,14 @@ pub struct StackForge {
     /// Whom the operator lets use Bobbin.
     policy: Policy,
     metrics: Metrics,
+}
+
+/// Hosts of the forge that is set up, and of the one from which public repositories come.
+pub(crate) fn hosts_of_forge(facts: Option<&ForgeFacts<'_>>) -> Vec<String> {
+    let set_up = facts.into_iter().flat_map(|facts| [facts.web, facts.git]).filter_map(host_of);
+    let public = ["github.com", "api.github.com", "codeload.github.com"];
+    let contents = ["objects.githubusercontent.com", "raw.githubusercontent.com"];
+    set_up.chain(public.into_iter().chain(contents).map(str::to_owned)).collect()
 }
 
 impl StackForge {

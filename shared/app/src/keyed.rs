@@ -9,6 +9,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::Provider;
 
+use crate::capped::{self, CappedKeys};
 use crate::providers::{self, Providers};
 
 /// Longest time to read the secret.
@@ -52,6 +53,15 @@ impl KeyedProviders {
     /// The secret was never read, or the configured provider's settings are unusable.
     pub async fn get(&self, now_ms: Ms) -> Result<NamedProviders, String> {
         self.named(self.secret.fresh(now_ms).await?)
+    }
+
+    /// The stack's capped keys; `None` without a management key.
+    ///
+    /// # Errors
+    /// The secret was never read, or a setting is unusable.
+    pub async fn capped(&self, now_ms: Ms) -> Result<Option<CappedKeys>, String> {
+        let secret = self.secret.fresh(now_ms).await?;
+        capped::of_stack(&self.config, secret.of(Key::OpenRouterManagementKey))
     }
 
     /// Clients with new keys, if the secret has changed.

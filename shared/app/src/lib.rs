@@ -5,6 +5,7 @@ pub mod agent_log;
 pub mod agents;
 pub mod announce;
 pub mod arrival;
+pub mod capped;
 pub mod catalogue;
 pub mod clients;
 mod commands;

@@ -47,9 +47,11 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         return chat.show_overview(wanted, Home::Closed(why)).await;
     }
     let notice = change(lane, wanted, &scope, now_ms).await?;
-    let settings = lane.store.settings(&scope.own.tenant()).await;
-    let settings = settings.map_err(|e| e.failure())?;
+    let tenant = scope.own.tenant();
+    let settings = lane.store.settings(&tenant).await.map_err(|e| e.failure())?;
+    let used = lane.usage_of(&tenant, settings.budgets, (user, ""), now_ms).await?;
     let picture = Picture {
+        spending: used.sums(),
         manages: member.manages,
         notice,
         defaults: settings.defaults,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::breaker::CallAdmission;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
@@ -17,13 +17,18 @@ use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Body;
 use bobbin_core::records::outside;
+use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::tenant::project_networks::revision_of;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{Moving, RunContext, Sandboxes, Wanted, WorkTarget, unless_cancelled};
+use crate::forge::hosts_of_forge;
+use crate::sandboxes::{
+    Moving, OpenedSecrets, RunContext, Sandboxes, Wanted, WorkTarget, unless_cancelled,
+};
 use crate::visibility::Visibility;
 use crate::world::{WorldParts, count_failure, counted};
 use crate::{catalogue, providers};
@@ -129,6 +134,10 @@ impl<'a> Performing<'a> {
                 Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
                 Err(failure) => Event::Failed(failure),
             },
+            Effect::FindPrebuild { builder } => match self.prebuild(builder).await {
+                Ok(found) => Event::PrebuildFound(found),
+                Err(failure) => Event::Failed(failure),
+            },
             Effect::Wake { at_ms } => {
                 let group = at.sandbox.group();
                 if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
@@ -148,6 +157,17 @@ impl<'a> Performing<'a> {
                 Err(failure) => Event::Failed(failure),
             },
         }
+    }
+
+    /// The newest prebuild of a builder that was made as the target's sandbox would be.
+    async fn prebuild(&self, builder: &SandboxKey) -> Result<Option<Prebuild>, Failure> {
+        let record = self.record(builder).await?;
+        let credentials = self.asked.at.credentials.as_deref();
+        let Some(found) = record.and_then(|record| prebuild::newest(&record, credentials)) else {
+            return Ok(None);
+        };
+        let image = self.sandboxes().await?.image();
+        Ok(Some(found).filter(|found| image.as_ref() == Some(&found.of.key.image)))
     }
 
     /// Performs an effect of the forge.
@@ -288,8 +308,8 @@ impl<'a> Performing<'a> {
         thread: &ThreadKey,
         record: &SandboxRecord,
     ) -> Result<Arc<Sandboxes>, Failure> {
-        let own = record.credentials.is_some();
-        let at = (record.provider.as_deref(), record.runtime.as_deref());
+        let own = record.spec.credentials.is_some();
+        let at = (record.spec.provider.as_deref(), record.spec.runtime.as_deref());
         self.parts.tenants.of(&thread.tenant(), self.asked.settings, own, at).await
     }
 
@@ -451,5 +471,32 @@ impl RunContext for Performing<'_> {
 
     fn visible_until_ms(&self) -> Ms {
         self.visibility.get()
+    }
+
+    async fn project_secrets(&self) -> Result<OpenedSecrets, Failure> {
+        let (at, settings) = (&self.asked.at, self.asked.settings);
+        let network = at.network_of.as_ref().and_then(|of| settings.project_networks.of(of));
+        let forge = self.parts.forge.as_ref().map(|forge| forge.client().facts());
+        let all = match &at.project {
+            Some(project) => {
+                let tenant = at.thread.tenant();
+                self.parts.tenants.project_secrets(&tenant, settings, project).await?
+            }
+            None => Vec::new(),
+        };
+        Ok(OpenedSecrets {
+            revision: revision_of(settings, at.project.as_deref(), at.network_of.as_deref()),
+            network: network.cloned(),
+            forge: hosts_of_forge(forge.as_ref()),
+            all,
+        })
+    }
+
+    fn wants_secrets(&self) -> bool {
+        !self.asked.settings.project_secrets.is_empty()
+    }
+
+    fn has_project_secrets(&self) -> bool {
+        self.asked.at.has_secrets
     }
 }

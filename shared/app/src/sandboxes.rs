@@ -6,6 +6,7 @@
 
 mod agent;
 mod attach;
+mod capped;
 mod carry;
 mod changes;
 mod clone;
@@ -13,6 +14,8 @@ mod follow;
 mod lifecycle;
 mod move_checkout;
 mod outgoing;
+mod project;
+mod project_secrets;
 mod put_in;
 mod results;
 mod review;
@@ -46,13 +49,17 @@ use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
+use capped::ServerCap;
 pub use carry::Wanted;
 pub(crate) use carry::{at, told};
 pub use outgoing::Moving;
+pub use project_secrets::OpenedSecrets;
+use server::Starting;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
 
 use crate::agents;
+use crate::capped::CappedKeys;
 
 /// Longest time for which preparing an effect delays the write of its intent.
 const PREPARE_MS_MAX: u64 = 3_000;
@@ -100,6 +107,18 @@ pub trait RunContext: Sync {
     fn waiting(&self) -> impl Future<Output = u64> + Send;
     /// The control flags beside the record. Empty if the read failed: they are read again soon.
     fn flags(&self, thread: &ThreadKey) -> impl Future<Output = ControlFlags> + Send;
+    /// The secrets of the project that is worked on, opened.
+    fn project_secrets(&self) -> impl Future<Output = Result<OpenedSecrets, Failure>> + Send {
+        async { Ok(OpenedSecrets::default()) }
+    }
+    /// Whether the tenant has secrets of projects.
+    fn wants_secrets(&self) -> bool {
+        false
+    }
+    /// Whether the sandbox was given secrets of its project.
+    fn has_project_secrets(&self) -> bool {
+        false
+    }
     /// Shows the live card. Best effort: the next update replaces it. Returns the new post if the card moved.
     fn show(
         &self,
@@ -141,6 +160,8 @@ pub struct Sandboxes {
     provider: Arc<dyn Provider>,
     http: Http,
     files: FileSources,
+    /// Makes capped keys; `None`: the stack has no management key, or does not pay for the models here.
+    capped: Option<Arc<CappedKeys>>,
     clients: Mutex<HashMap<String, Arc<dyn Agent>>>,
     /// When each sandbox is deleted, if its time could not be extended at the last attempt.
     ends: Mutex<HashMap<String, Ms>>,
@@ -168,6 +189,7 @@ impl Sandboxes {
             provider,
             runtime,
             files: FileSources::new(&settings),
+            capped: None,
             clients: Mutex::default(),
             ends: Mutex::default(),
             settings,
@@ -209,8 +231,10 @@ impl Sandboxes {
         let WorkTarget { thread, sandbox, generation, .. } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
-            SandboxEffect::Create { snapshot } => {
-                self.create(sandbox, generation, snapshot.as_deref()).await
+            SandboxEffect::Create { snapshot, prebuild } => {
+                let from = (snapshot.as_deref(), prebuild.as_deref());
+                let what = (from, context.wants_secrets());
+                self.create(sandbox, generation, what).await
             }
             SandboxEffect::Observe { after_ms, watch } => {
                 let look = self.observe(sandbox, generation, *after_ms);
@@ -221,22 +245,55 @@ impl Sandboxes {
             }
             SandboxEffect::Start => self.start(sandbox, generation).await,
             SandboxEffect::Stop => self.stop(context, sandbox, generation).await,
-            SandboxEffect::Delete => self.delete(sandbox, generation).await,
+            SandboxEffect::Delete => {
+                let has_secrets = context.has_project_secrets();
+                self.delete((sandbox, generation), has_secrets).await
+            }
             SandboxEffect::Clone { repo, within_ms, watch } => {
                 let clone = self.clone_repository(sandbox, generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
+            }
+            SandboxEffect::ReadRecipe { at } => self.read_recipe(sandbox, generation, at).await,
+            SandboxEffect::SetUp { work, since_ticks, after_ms, bounds, watch } => {
+                let (at, what) = ((sandbox, generation), (&*work.services, &*work.steps));
+                let left_ms = || context.visible_until_ms().saturating_sub(context.now_ms());
+                // It begins with the first look of a delivery, or did with one before.
+                let is_first = *after_ms == 0;
+                let look = async {
+                    let secrets = if is_first {
+                        context.project_secrets().await?
+                    } else {
+                        OpenedSecrets::default()
+                    };
+                    let variables = self.set_up_variables(at, secrets, &work.variables).await?;
+                    let of_steps = (&variables, *since_ticks);
+                    self.set_up(at, what, of_steps, (*after_ms, *bounds), left_ms).await
+                };
+                unless_cancelled(context, thread, watch.as_ref(), look).await
+            }
+            SandboxEffect::StartProject { work, within_ms } => {
+                let (at, what) = ((sandbox, generation), (&*work.steps, &work.variables));
+                let start = async {
+                    // One that begins with a prebuild has had no set-up that limited it.
+                    let secrets = context.project_secrets().await?;
+                    self.limit_project(at, &secrets).await?;
+                    self.start_project(at, &work.services, what, *within_ms).await
+                };
+                start.await
             }
             SandboxEffect::MakeWorkspace { within_ms } => {
                 let made = self.make_workspace(sandbox, generation, thread, *within_ms).await;
                 made.map(workspace::event)
             }
-            SandboxEffect::Snapshot { at_ms, after_ms } => {
-                self.snapshot(sandbox, generation, *at_ms, *after_ms).await
+            SandboxEffect::Snapshot { at_ms, after_ms, services, share } => {
+                let (of, when) = ((sandbox, generation), (*at_ms, *after_ms));
+                self.snapshot(of, when, services, share.as_ref()).await
             }
             SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
-            SandboxEffect::EnsureServer { is_new, restart, within_ms, watch } => {
-                let how = (*is_new, *restart);
-                let ensure = self.ensure_server(sandbox, generation, how, *within_ms);
+            SandboxEffect::EnsureServer { is_new, restart, cap, within_ms, watch } => {
+                let cap = ServerCap::Given(*cap);
+                let how = Starting { is_new: *is_new, restart: *restart, cap };
+                let ensure = self.ensure_server(context, (sandbox, generation), how, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), ensure).await
             }
         };

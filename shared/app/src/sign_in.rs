@@ -67,7 +67,7 @@ impl SignedIn {
         let found = match link.purpose {
             Purpose::BindOwner => self.owners(&access, install).await,
             Purpose::ConnectAccount => self.account(id, link, tokens).await,
-            Purpose::Key(_) => Ok(refused(AGAIN)),
+            Purpose::Key(_) | Purpose::ProjectSecret => Ok(refused(AGAIN)),
         };
         if !matches!(found, Ok(SignInFound::Account { .. }))
             && let Err(error) = self.people.revoke(&access).await

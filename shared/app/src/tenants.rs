@@ -5,7 +5,7 @@
 //! a tenant's own account, because the account's owner could obtain it. Opened keys exist only in memory, in clients
 //! that are dropped when another key is stored. Deliberately absent: storing and removing keys (`commands::setup`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_agent::models::ModelKeys;
@@ -21,10 +21,12 @@ use bobbin_core::records::session::Session;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, sealed_for};
+use bobbin_core::tenant::project_secrets::{SecretWish, secret_sealed_for};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_core::tenant::setup_link::{Purpose, link_token};
 use bobbin_sandbox::{ErrorKind, Provider};
 
+use crate::capped::{self, CappedKeys};
 use crate::model_keys::{KeyState, ModelProvider, check_endpoint, check_key};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
@@ -40,6 +42,7 @@ pub struct Tenants {
     /// With the stack's own keys.
     providers: Providers,
     stack: Arc<Sandboxes>,
+    capped: Option<Arc<CappedKeys>>,
     /// `None` if tenants have no keys of their own.
     seal: Option<Seal>,
     /// All clients except the stack's first, with the sealed keys that they were built from.
@@ -70,6 +73,9 @@ impl Tenants {
         let arn = config.credentials_key.as_str();
         let providers = Providers::new(&providers::settings(config), keys.of_providers())?;
         let models = model_keys(|key| keys.of(key).expose().to_owned());
+        let management_key = keys.of(Key::OpenRouterManagementKey);
+        let capped = capped::of_stack(config, management_key)?.map(Arc::new);
+        let models = (models, capped.clone());
         let stack =
             clients::sandboxes_with(config, keys, providers.configured(), models, (None, None))?;
         Ok(Self {
@@ -78,6 +84,7 @@ impl Tenants {
             keys: keys.clone(),
             providers,
             stack: Arc::new(stack),
+            capped,
             made: Mutex::default(),
         })
     }
@@ -125,11 +132,56 @@ impl Tenants {
         key: Key,
         sealed: &str,
     ) -> Result<Secret, SealError> {
+        self.open(sealed, &sealed_for(&self.config.stack, tenant, key)).await
+    }
+
+    /// Opens what was entered for a project's secret.
+    ///
+    /// # Errors
+    /// As [`Tenants::opened`].
+    pub async fn opened_secret(
+        &self,
+        tenant: &Tenant,
+        wish: &SecretWish,
+        sealed: &str,
+    ) -> Result<Secret, SealError> {
+        self.open(sealed, &secret_sealed_for(&self.config.stack, tenant, wish)).await
+    }
+
+    async fn open(
+        &self,
+        sealed: &str,
+        context: &BTreeMap<String, String>,
+    ) -> Result<Secret, SealError> {
         let Some(seal) = &self.seal else {
             return Err(SealError::Refused(NOT_ON.to_owned()));
         };
-        let context = sealed_for(&self.config.stack, tenant, key);
-        seal.open(sealed, &context).await
+        seal.open(sealed, context).await
+    }
+
+    /// Opens the secrets of a project.
+    ///
+    /// # Errors
+    /// KMS does not answer. A value that does not open is left out.
+    pub async fn project_secrets(
+        &self,
+        tenant: &Tenant,
+        settings: &Settings,
+        repository: &str,
+    ) -> Result<Vec<(SecretWish, Option<Secret>)>, Failure> {
+        let stored = settings.project_secrets.of(repository).into_iter().flatten();
+        let opened = stored.map(|(name, secret)| async move {
+            let wish = secret.wish(repository, name);
+            match self.opened_secret(tenant, &wish, &secret.sealed).await {
+                Ok(value) => Ok((wish, Some(value))),
+                Err(SealError::Later(seen)) => Err(Failure::Wait { after_ms: 0, seen }),
+                Err(error) => {
+                    tracing::warn!(event = "project.secret.unopened", %tenant, repository, name, %error, "a project's secret does not open");
+                    Ok((wish, None))
+                }
+            }
+        });
+        futures::future::try_join_all(opened).await
     }
 
     /// Checks a key with its provider.
@@ -172,12 +224,12 @@ impl Tenants {
         let living = session
             .filter(|session| !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error));
         let own = match living {
-            Some(session) => session.sandbox.credentials.is_some(),
+            Some(session) => session.sandbox.spec.credentials.is_some(),
             None => settings.sandbox_credentials().is_some(),
         };
         let sandbox = session.map(|session| &session.sandbox);
-        let provider = sandbox.and_then(|sandbox| sandbox.provider.as_deref());
-        let runtime = sandbox.and_then(|sandbox| sandbox.runtime.as_deref());
+        let provider = sandbox.and_then(|sandbox| sandbox.spec.provider.as_deref());
+        let runtime = sandbox.and_then(|sandbox| sandbox.spec.runtime.as_deref());
         self.of(tenant, settings, own, (provider, runtime)).await
     }
 
@@ -257,7 +309,10 @@ impl Tenants {
             None if own => String::new(),
             None => self.keys.of(key).expose().to_owned(),
         };
-        let models = model_keys(model);
+        // Whoever brings a key of their own pays for it, and not the operator.
+        let paid = [Key::OpenRouterApiKey, Key::OpenAiApiKey].iter().any(|key| of(*key).is_some());
+        let capped = self.capped.clone().filter(|_| !own && !paid);
+        let models = (model_keys(model), capped);
         let account = match (own, of(Key::OF_ACCOUNT)) {
             (true, Some(value)) => {
                 self.account(value).map_err(|advice| Failure::NonRecoverable { advice })?

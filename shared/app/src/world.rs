@@ -176,7 +176,7 @@ impl Live {
     /// Records the status of a named sandbox for suggestions, as last written at the end of the delivery.
     pub async fn note_sandbox(&self, written: &Session) {
         let (key, sandbox) = (written.sandbox_key(), &written.sandbox);
-        if let Some(name) = &sandbox.name {
+        if let Some(name) = &sandbox.sharing.name {
             let glance = Listed::of(&key, sandbox).glance();
             catalogue::note_sandbox(&self.parts.store, &key.tenant(), name, glance).await;
         }

@@ -30,7 +30,7 @@ mod submodules;
 fn carried(event: Event) -> (Carried, Option<u64>) {
     match event {
         Event::Carried { carried, left_out } => {
-            let LeftOut { submodules, named, large, history } = *left_out;
+            let LeftOut { submodules, named, large, history, .. } = *left_out;
             assert_eq!((submodules, named, large), (Vec::new(), Vec::new(), Vec::new()));
             (carried, history)
         }

@@ -48,12 +48,18 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use libtest_mimic::{Arguments, Trial};
 use serde_json::json;
 
+use self::capped::a_capped_key_lives_and_ends_with_its_servers;
+use self::prices::a_step_costs_its_tokens_at_the_listed_prices;
 use self::stand_in::stand_ins;
 use self::workspaces::{
     heard, listen, threads_of_one_sandbox_work_side_by_side,
     what_is_performed_for_a_thread_happens_in_its_workspace,
 };
 
+#[path = "sandboxes/capped.rs"]
+mod capped;
+#[path = "sandboxes/prices.rs"]
+mod prices;
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
 #[path = "sandboxes/workspaces.rs"]
@@ -189,6 +195,7 @@ impl Scene {
         self.perform(Effect::Sandbox(SandboxEffect::EnsureServer {
             is_new,
             restart,
+            cap: None,
             within_ms: 60_000,
             watch: None,
         }))
@@ -214,6 +221,7 @@ impl Scene {
                 agent: None,
                 images: Vec::new(),
                 sending,
+                limit: None,
             }))
             .await;
         assert_eq!(sent, Event::Prompted);
@@ -243,6 +251,7 @@ impl Scene {
                 model: self.model_name.clone(),
                 budget: None,
                 shows_budget: false,
+                set_up: None,
             },
             since_ms: now_ms(),
             asks: Vec::new(),
@@ -407,12 +416,14 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
     steps!(scene:
         a_repository_is_cloned_whole_or_not_at_all_and_once,
         the_agent_says_what_it_offers,
-        a_price_that_the_operator_names_is_counted,
+        a_step_costs_its_tokens_at_the_listed_prices,
     );
     scene.in_a_new_thread();
     steps!(scene: threads_of_one_sandbox_work_side_by_side);
     scene.in_a_new_thread();
     steps!(scene: what_is_performed_for_a_thread_happens_in_its_workspace);
+    scene.in_a_new_thread();
+    steps!(scene: a_capped_key_lives_and_ends_with_its_servers);
     scene.in_a_new_thread();
     steps!(scene: model_keys_stay_outside_and_reach_the_model_all_the_same);
     steps!(scene: a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes);
@@ -526,7 +537,7 @@ fn scene(provider: LocalDaytona, model: Model) -> Scene {
 }
 
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
-    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None });
     assert!(matches!(
         scene.perform(create.clone()).await,
         Event::Observed(SandboxState::Provisioning)
@@ -663,7 +674,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         eprintln!("SKIPPED: {:?}", scene.provider.confinement());
         return;
     }
-    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
     let own = std::mem::replace(&mut scene.sandboxes, own);
@@ -732,7 +743,9 @@ async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes
     // Of two that are made alike the first is the odd one.
     for seen in [Event::SecretsNotPutIn, Event::Healthy] {
         scene.in_a_new_thread();
-        scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
+        scene
+            .perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None }))
+            .await;
         scene.until(SandboxState::Running).await;
         assert_eq!(scene.ensure_server_of(false, true).await, seen);
     }
@@ -1154,6 +1167,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
                     agent: None,
                     images: images.iter().copied().map(image).collect(),
                     sending,
+                    limit: None,
                 }))
                 .await;
             assert_eq!(sent, Event::Prompted);
@@ -1372,6 +1386,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     let ensure = Effect::Sandbox(SandboxEffect::EnsureServer {
         is_new: false,
         restart: true,
+        cap: None,
         within_ms: 30_000,
         watch: None,
     });
@@ -1494,12 +1509,12 @@ async fn printed(scene: &Scene, command: &str) -> String {
 }
 
 /// A clone that leaves nothing out.
-fn whole() -> Event {
-    Event::Cloned { left_out: LeftOut::default() }
+fn whole(is_new: bool) -> Event {
+    Event::Cloned { left_out: LeftOut { is_new, ..LeftOut::default() } }
 }
 
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
-    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
+    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None })).await;
     scene.until(SandboxState::Running).await;
     let why = |event: Event| match event {
         Event::NotCloned { why } => why,
@@ -1511,7 +1526,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(why(nowhere), NotCloned::Unreachable);
     // What a try that was cut off left.
     printed(scene, "mkdir -p .bobbin/clone.cutoff/project/.git").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, whole());
+    assert_eq!(scene.perform(clone("acme/api")).await, whole(true));
     let left = printed(
         scene,
         "cat project/README.md; ls -d .bobbin/clone.* 2>/dev/null; git -C project status --short",
@@ -1520,7 +1535,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(left, "The API of Acme.\n");
     // A repeat looks and does nothing: what stands there may have been worked on.
     printed(scene, "echo mine >project/README.md").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, whole());
+    assert_eq!(scene.perform(clone("acme/api")).await, whole(false));
     assert_eq!(printed(scene, "cat project/README.md").await, "mine\n");
     assert_eq!(
         printed(scene, "git -C project config remote.origin.url").await,
@@ -1538,31 +1553,8 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
     assert_eq!(offer.unpriced, offer.models, "nobody names its price");
 }
 
-/// `OpenCode` itself counts with the price that the operator names.
-async fn a_price_that_the_operator_names_is_counted(scene: &mut Scene) {
-    let price = json!({"input": 1_000, "output": 2_000, "cache_read": 0.5});
-    let prices = json!({ format!("scripted/{MODEL_ID}"): price });
-    let priced =
-        ModelSettings { prices: serde_json::from_value(prices).unwrap(), ..models(&scene.model) };
-    let sandboxes = Sandboxes::new(
-        settings("http://127.0.0.1:1"),
-        at(&scene.provider, STACK, STACK_ID),
-        runtime(&priced),
-    );
-    let known = std::mem::replace(&mut scene.sandboxes, sandboxes.unwrap());
-    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
-    let offer = scene.sandboxes.options(&scene.sandbox, GENERATION).await.unwrap();
-    assert_eq!(offer.unpriced, Vec::<String>::new());
-    in_a_session(scene).await;
-    let ids = scene.send("p1", "echo: dear", FIRST).await;
-    let usage = scene.finished(scene.follow(&ids)).await.usage;
-    assert!(usage.cost_micro_usd >= 1_000 * usage.tokens && usage.tokens > 0, "{usage:?}");
-    scene.sandboxes = known;
-    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
-}
-
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
-    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
     assert!(matches!(waiting, Event::Failed(Failure::Wait { after_ms: 3000, .. })), "{waiting:?}");
@@ -1580,7 +1572,9 @@ async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
 
 async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     scene.control("faults", json!({"faults": [{"fault": "drop", "operation": "create"}]})).await;
-    let made = scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
+    let made = scene
+        .perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None }))
+        .await;
     assert!(
         matches!(made, Event::Observed(SandboxState::Provisioning | SandboxState::Running)),
         "{made:?}"

@@ -106,6 +106,7 @@ impl Scene {
         let served = self.sandbox(SandboxEffect::EnsureServer {
             is_new: false,
             restart: false,
+            cap: None,
             within_ms: 60_000,
             watch: None,
         });
@@ -133,6 +134,7 @@ impl Scene {
             agent: None,
             images: Vec::new(),
             sending: Sending::First { within_ms: None },
+            limit: None,
         }));
         assert_eq!(sent.await, Event::Prompted);
         let follow = Follow {
@@ -150,6 +152,7 @@ impl Scene {
                 model,
                 budget: None,
                 shows_budget: false,
+                set_up: None,
             },
             since_ms: now_ms(),
             asks: Vec::new(),
@@ -216,7 +219,7 @@ async fn ssh_host_session_outlives_stop() {
         Scene { sandboxes: sandboxes.unwrap(), thread: ThreadKey::discord("1", "2").unwrap() };
     let running = Event::Observed(SandboxState::Running);
 
-    let create = SandboxEffect::Create { snapshot: None };
+    let create = SandboxEffect::Create { snapshot: None, prebuild: None };
     assert_eq!(scene.sandbox(create).await, running);
     scene.serve().await;
     let session = scene.session().await;

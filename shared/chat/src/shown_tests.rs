@@ -61,6 +61,7 @@ fn posts(text: &str) -> Vec<Post> {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
     };
     let pull_review = Post::PullReview(pull_review::tests::a_card(text));
     let pull_request = Post::PullRequest(pull_request::tests::a_card(text));

@@ -110,15 +110,17 @@ pub struct ScriptOutput {
 /// A secret that the provider is to keep outside the sandboxes. Its value must not be logged, so there is no `Debug`.
 pub struct HostedSecret {
     /// The variable that holds the placeholder in a sandbox.
-    pub variable: &'static str,
+    pub variable: String,
     /// The value, which no sandbox sees.
     pub value: String,
     /// Identifies the value without revealing it.
     pub version: String,
-    /// The only hosts that may receive it.
+    /// The only hosts that may receive it; `*.` before a domain stands for all below it.
     pub hosts: Vec<String>,
     /// The tenant that owns it; `None`: the stack.
     pub owner: Option<Tenant>,
+    /// The name of the sandbox that it is for alone; `None`: for all.
+    pub sandbox: Option<String>,
 }
 
 /// The placeholder of a secret in a sandbox.
@@ -234,6 +236,8 @@ pub struct Facts<'a> {
     pub secrets: Result<&'a dyn SecretStore, &'static str>,
     /// Address on which a server inside has to listen to be reached through [`Provider::endpoint`].
     pub listens_on: Ipv4Addr,
+    /// Names what a sandbox without a snapshot begins with; empty: the provider's own choice.
+    pub image: &'a str,
 }
 
 impl<'a> Facts<'a> {
@@ -388,18 +392,33 @@ pub trait SnapshotStore: Send + Sync {
     async fn delete(&self, name: &SnapshotName) -> ProviderResult<()>;
 }
 
-/// Secrets that stay outside the sandboxes, for providers that keep them ([`Facts::secrets`]).
+/// Secrets that stay outside the sandboxes, and where these reach, for providers that keep them ([`Facts::secrets`]).
 #[async_trait]
 pub trait SecretStore: Send + Sync {
     /// Makes the provider keep these secrets outside the sandboxes, with these values.
     async fn keep(&self, secrets: &[HostedSecret]) -> ProviderResult<Secrets>;
 
-    /// Adds placeholders of secrets to a sandbox that was created before the secrets (variable to the secret's name).
+    /// Puts placeholders of secrets into a sandbox in the place of those that it has (variable to the secret's name).
+    /// Processes that start later have them.
     async fn mount(
         &self,
         sandbox: &Sandbox,
         names: &BTreeMap<String, String>,
     ) -> ProviderResult<()>;
+
+    /// From now on the sandbox reaches these hosts alone (`*.` before a domain stands for all below it); `None`: all.
+    /// False: this provider cannot limit that. Secrets that are mounted before this may not be put in any more.
+    async fn limit_network(
+        &self,
+        sandbox: &Sandbox,
+        hosts: Option<&[String]>,
+    ) -> ProviderResult<bool>;
+
+    /// Deletes what was kept for the sandbox with this name alone, but for these variables; nothing is success.
+    async fn forget(&self, sandbox: &str, but: &[&str]) -> ProviderResult<()>;
+
+    /// Deletes what was kept before that time for single sandboxes of this stack other than these.
+    async fn forget_all_but(&self, living: &[&str], before_ms: Ms) -> ProviderResult<()>;
 }
 
 #[cfg(test)]

@@ -38,6 +38,18 @@ impl SnapshotName {
         }
     }
 
+    /// For a prebuild, which no person chooses.
+    #[must_use]
+    pub fn prebuild(
+        stack: StackIdentity<'_>,
+        key: &SandboxKey,
+        generation: u32,
+        at_ms: Ms,
+    ) -> Self {
+        let tenant = prebuild_digits(&key.tenant());
+        Self { tenant, ..Self::new(stack, key, generation, at_ms) }
+    }
+
     /// Parses the name of a snapshot of this very stack; `None` for any other name.
     #[must_use]
     pub fn parse(stack: StackIdentity<'_>, name: &str) -> Option<Self> {
@@ -76,6 +88,12 @@ impl SnapshotName {
         self.tenant == tenant_digits(tenant)
     }
 
+    /// Whether it is a prebuild of this tenant.
+    #[must_use]
+    pub fn is_prebuild_of(&self, tenant: &Tenant) -> bool {
+        self.tenant == prebuild_digits(tenant)
+    }
+
     /// Whether it is of this sandbox, in any generation.
     #[must_use]
     pub fn is_of(&self, stack: StackIdentity<'_>, key: &SandboxKey) -> bool {
@@ -101,6 +119,10 @@ pub fn stack_prefix(stack: StackIdentity<'_>) -> String {
 
 fn tenant_digits(tenant: &Tenant) -> String {
     digest(&["snapshot-of-tenant", tenant.as_str()])[..TENANT_DIGITS].to_owned()
+}
+
+fn prebuild_digits(tenant: &Tenant) -> String {
+    digest(&["prebuild-of-tenant", tenant.as_str()])[..TENANT_DIGITS].to_owned()
 }
 
 fn stack_digits(stack_id: &str) -> String {
@@ -161,6 +183,18 @@ mod tests {
             (sandbox_name("dev-eu", &key, 3).as_str(), 1_700_000_000_123)
         );
         assert!(name.is_of(DEV, &key) && !name.is_of(DEV, &other));
+    }
+
+    #[test]
+    fn prebuild_is_no_persons_snapshot() {
+        let key = ThreadKey::discord("1", "2").unwrap().sandbox();
+        let other = ThreadKey::discord("9", "2").unwrap().tenant();
+        let kept = SnapshotName::new(DEV, &key, 3, 7);
+        let prebuild = SnapshotName::prebuild(DEV, &key, 3, 7);
+        assert_eq!(SnapshotName::parse(DEV, &prebuild.to_string()), Some(prebuild.clone()));
+        assert!(prebuild.is_prebuild_of(&key.tenant()) && !prebuild.is_prebuild_of(&other));
+        assert!(!prebuild.is_of_tenant(&key.tenant()) && !kept.is_prebuild_of(&key.tenant()));
+        assert!(prebuild.is_of(DEV, &key));
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
         Effect::Recall { .. }
         | Effect::FindName { .. }
         | Effect::EndTools
-        | Effect::FindAgent { .. } => &[Out::Table],
+        | Effect::FindAgent { .. }
+        | Effect::FindPrebuild { .. } => &[Out::Table],
         Effect::Sandbox(effect) if effect.rests_on_account() => &[Out::Provider, Out::Account],
         Effect::Sandbox(_) => &[Out::Provider],
         Effect::Forge(effect) if is_in_sandbox(effect) => &[Out::Provider],
@@ -107,7 +108,13 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
             Failure::ResumeFailed { seen: "not healthy".to_owned() }
         }
         (
-            Effect::Sandbox(SandboxEffect::Clone { .. } | SandboxEffect::EnsureServer { .. })
+            Effect::Sandbox(
+                SandboxEffect::Clone { .. }
+                | SandboxEffect::ReadRecipe { .. }
+                | SandboxEffect::SetUp { .. }
+                | SandboxEffect::StartProject { .. }
+                | SandboxEffect::EnsureServer { .. },
+            )
             | Effect::Agent(
                 AgentEffect::CheckServer { .. }
                 | AgentEffect::FindAgentSession { .. }

@@ -125,7 +125,7 @@ impl SimThread {
     /// What is brought into a sandbox.
     pub(super) fn carried(&self, repository: &ForgeRepository) -> Carried {
         let base = self.forge.branches.get(&repository.branch).cloned();
-        Carried { repository: repository.clone(), base }
+        Carried { repository: repository.clone(), default: None, base }
     }
 
     fn prompts_in(&self, home: &Home, generation: u32) -> usize {

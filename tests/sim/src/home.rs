@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Ms;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::due::Due;
 use super::plan::Late;
+use super::project::Project;
 use super::queue::Entry;
 use super::sandbox::Sandbox;
 use super::services::silent;
@@ -40,6 +41,9 @@ pub struct Home {
     pub unwanted: BTreeSet<u32>,
     /// A person asked that it is stopped, and somebody began.
     pub pause_wanted: bool,
+    /// When its record's phase was written, and when each turn that uses it began to: workers' clocks differ.
+    pub phase_kept_ms: Ms,
+    pub uses: BTreeMap<(ThreadKey, TurnId), Ms>,
     /// When a sweep last read whether the agent that works in it by tools is at work.
     pub looked_ms: Option<Ms>,
     /// The provider goes by the wall clock: from its start a sandbox runs for so long.
@@ -68,8 +72,15 @@ impl Home {
 
     /// Keeps a record that was written, as the table does: what was only seen is not kept.
     pub fn keep(&mut self, record: &SandboxRecord, now_ms: Ms, lag_ms: u64) {
-        let stored = SandboxRecord::decode(&record.encode());
-        self.record = Some(stored.expect("a record can be read"));
+        let stored = SandboxRecord::decode(&record.encode()).expect("a record can be read");
+        if self.record.as_ref().is_none_or(|before| before.phase != stored.phase) {
+            self.phase_kept_ms = now_ms;
+        }
+        let uses = stored.sharing.in_use.iter().map(|one| (one.thread.clone(), one.turn.clone()));
+        let before = std::mem::take(&mut self.uses);
+        let since_ms = |one: &(ThreadKey, TurnId)| before.get(one).copied().unwrap_or(now_ms);
+        self.uses = uses.map(|one| (one.clone(), since_ms(&one))).collect();
+        self.record = Some(stored);
         self.due.keep(record.due_at_ms, now_ms, lag_ms);
     }
 
@@ -111,7 +122,7 @@ impl Home {
 
     pub fn create(&mut self, generation: u32, now_ms: Ms, takes_ms: u64, broken: bool) {
         let ready_ms = now_ms + takes_ms;
-        let recorded = self.record.as_ref().and_then(|one| one.runtime.as_deref());
+        let recorded = self.record.as_ref().and_then(|one| one.spec.runtime.as_deref());
         let mode = RuntimeMode::of(RuntimeMode::OpenCode, recorded);
         self.sandboxes.entry(generation).or_insert(Sandbox {
             created_ms: now_ms,
@@ -120,6 +131,7 @@ impl Home {
             stopped: false,
             broken,
             cloned: false,
+            project: Project::default(),
             server: false,
             hangs: false,
             sessions: BTreeSet::new(),
@@ -165,7 +177,7 @@ impl Home {
 
     /// Whether it has no agent, and so no server.
     fn is_bare(&self) -> bool {
-        let recorded = self.record.as_ref().and_then(|one| one.runtime.as_deref());
+        let recorded = self.record.as_ref().and_then(|one| one.spec.runtime.as_deref());
         RuntimeMode::recorded_as(recorded) == Some(RuntimeMode::Bare)
     }
 
@@ -265,6 +277,7 @@ impl Home {
     fn park(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
             (sandbox.stopped, sandbox.server) = (true, false);
+            sandbox.project.stops();
             sandbox.dies(now_ms);
         }
     }
@@ -370,17 +383,27 @@ impl Home {
         self.server(generation, now_ms).map(drop).map_err(|_| silent())
     }
 
-    /// The repository comes into the sandbox.
-    pub fn clone_into(&mut self, generation: u32) {
-        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
-            sandbox.cloned = true;
-        }
+    /// The repository comes into the sandbox. False: it stood there.
+    pub fn clone_into(&mut self, generation: u32) -> bool {
+        let sandbox = self.sandboxes.get_mut(&generation);
+        sandbox.is_some_and(|sandbox| !std::mem::replace(&mut sandbox.cloned, true))
+    }
+
+    /// The newest sandbox's services were started since it was.
+    pub fn is_project_started(&self) -> bool {
+        self.sandboxes.last_key_value().is_some_and(|(_, sandbox)| sandbox.project.is_started)
+    }
+
+    /// The project of a sandbox.
+    pub fn project(&mut self, generation: u32) -> Option<&mut Project> {
+        self.sandboxes.get_mut(&generation).map(|sandbox| &mut sandbox.project)
     }
 
     /// The agent's server starts, unless it runs.
     pub fn serve(&mut self, generation: u32, now_ms: Ms) {
         let record = self.record.as_ref();
-        let wants = record.is_some_and(|record| record.repo.is_some() && !record.works_elsewhere());
+        let wants =
+            record.is_some_and(|record| record.project.repo.is_some() && !record.works_elsewhere());
         let Some(sandbox) = self.sandboxes.get_mut(&generation) else {
             return;
         };
@@ -390,6 +413,30 @@ impl Home {
                 times: 1,
                 bound: 0,
             });
+        }
+        let has_services = |record: &SandboxRecord| {
+            record.project.set_up.as_ref().is_some_and(|set_up| !set_up.recipe.services.is_empty())
+        };
+        let is_bare = !sandbox.project.is_started && record.is_some_and(has_services);
+        let is_set_up = |record: &SandboxRecord| {
+            record.project.set_up.as_ref().is_some_and(|set_up| !set_up.ended.is_empty())
+        };
+        let is_untouched = !sandbox.project.has_begun() && record.is_some_and(is_set_up);
+        let is_trusted = |record: &SandboxRecord| {
+            record.project.set_up.as_ref().is_some_and(|set_up| set_up.prebuilt_at.is_some())
+        };
+        let is_unbuilt = !sandbox.project.is_prebuilt && record.is_some_and(is_trusted);
+        let is_builder = record.is_some_and(SandboxRecord::is_builder);
+        for (is_broken, what) in [
+            (is_unbuilt, "servers in a project whose prebuild was not there"),
+            (is_builder, "servers in a builder"),
+            (is_untouched, "servers in a project that was not set up"),
+            (sandbox.project.runs, "servers beside a set-up"),
+            (is_bare, "servers before the project's services"),
+        ] {
+            if is_broken {
+                self.facts.push(Fact::Spent { what, times: 1, bound: 0 });
+            }
         }
         // One that does not answer is ended and started anew.
         if std::mem::take(&mut sandbox.hangs) {

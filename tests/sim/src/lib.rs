@@ -16,6 +16,7 @@ mod failing;
 pub mod forge;
 pub mod home;
 pub mod plan;
+pub mod project;
 pub mod promises;
 pub mod queue;
 mod run;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bobbin_core::base::ids::Ms;
 
 use super::agent::Agent;
+use super::project::Project;
 
 #[derive(Debug, Clone)]
 pub struct Sandbox {
@@ -17,6 +18,7 @@ pub struct Sandbox {
     pub(super) broken: bool,
     /// The repository stands in it.
     pub(super) cloned: bool,
+    pub(super) project: Project,
     pub(super) server: bool,
     /// The server takes what it is sent and never answers.
     pub(super) hangs: bool,

@@ -10,10 +10,10 @@ use bobbin_core::base::ids::{
 };
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::effect::{
-    AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
+    AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,
 };
 use bobbin_core::protocol::event::{Event, NotCloned};
-use bobbin_core::protocol::target::Addressed;
+use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
@@ -21,22 +21,30 @@ use bobbin_core::records::changes::Changes;
 use bobbin_core::records::checks::Check;
 use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead};
 use bobbin_core::records::given_pull::FoundPull;
+use bobbin_core::records::given_secrets::GivenSecrets;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Attachment, Message};
 use bobbin_core::records::outside::AgentSeen;
+use bobbin_core::records::prebuild::Prebuild;
 use bobbin_core::records::publication::{
     ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
 };
 use bobbin_core::records::pull_request::{
     Mergeability, PolledPullRequest, PolledTotals, ReviewDecision, WatchedPullRequest,
 };
+use bobbin_core::records::recipe::FoundRecipe;
 use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
+use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
+use bobbin_core::tenant::budgets::MicroUsd;
+use bobbin_core::tenant::capped_keys::KeyLimit;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::AgentOptions;
+
+use crate::project;
 
 /// A prompt as the agent is given it.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +144,12 @@ pub trait Services {
 
     fn create(&mut self, generation: u32);
 
+    /// Creates it from a prebuild, if one is named.
+    fn create_from(&mut self, generation: u32, _prebuild: Option<&str>) -> Result<(), Failure> {
+        self.create(generation);
+        Ok(())
+    }
+
     fn start(&mut self, generation: u32);
 
     /// Enough time is left for a stop to arrive before somebody else acts.
@@ -150,6 +164,21 @@ pub trait Services {
     /// The repository comes into a sandbox that runs.
     fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned>;
 
+    /// How the project in a sandbox is made ready.
+    fn read_recipe(&mut self, _generation: u32, _at: &RecipeAt) -> FoundRecipe {
+        project::nothing()
+    }
+
+    /// A look at its set-up.
+    fn set_up(&mut self, _generation: u32, steps: usize) -> SetUpSeen {
+        SetUpSeen { ended: vec![StepEnd::Done; steps], is_over: true, is_left: false }
+    }
+
+    /// Its services and start steps start.
+    fn start_project(&mut self, _generation: u32) -> Vec<FailedStep> {
+        Vec::new()
+    }
+
     /// What the forge says about the repository with this name.
     fn find_repository(&mut self, _name: &str) -> FoundRepository {
         FoundRepository::NotInstalled
@@ -163,7 +192,8 @@ pub trait Services {
         _wanted: Option<&str>,
         _submodule: Option<&str>,
     ) -> Result<(Carried, LeftOut), NotCloned> {
-        Ok((Carried { repository: repository.clone(), base: None }, LeftOut::default()))
+        let carried = Carried { repository: repository.clone(), default: None, base: None };
+        Ok((carried, LeftOut::default()))
     }
 
     /// What the workspace holds beyond the commit that was brought.
@@ -246,6 +276,19 @@ pub trait Services {
 
     /// A server is wanted in a sandbox that runs.
     fn serve(&mut self, generation: u32, is_new: bool) -> Serving;
+
+    /// Until when the capped key of the server lives, where such keys are made.
+    fn cap(&mut self, _cap: Option<MicroUsd>) -> Option<Ms> {
+        None
+    }
+
+    /// The project's secrets with which a server was started, where it has some.
+    fn secrets(&mut self, _generation: u32, _restart: bool) -> Option<GivenSecrets> {
+        None
+    }
+
+    /// Gives the capped key another limit.
+    fn limit(&mut self, _limit: Option<KeyLimit>) {}
 
     /// A workspace of the thread's own.
     fn workspace(&mut self, _generation: u32) -> Result<Event, Failure> {
@@ -358,6 +401,10 @@ pub trait Services {
         AgentSeen::default()
     }
 
+    fn prebuild(&mut self, _builder: &SandboxKey, _at: &EffectTarget) -> Option<Prebuild> {
+        None
+    }
+
     fn wake(&mut self, _at_ms: Ms) {}
 
     fn options(&mut self, _used: &Selection) -> AgentOptions {
@@ -415,6 +462,7 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
             Event::ToolsEnded
         }
         Effect::FindAgent { of } => Event::AgentFound(on.agent_seen(of)),
+        Effect::FindPrebuild { builder } => Event::PrebuildFound(on.prebuild(builder, at)),
         Effect::Wake { at_ms } => {
             on.wake(*at_ms);
             Event::Woken
@@ -514,11 +562,13 @@ fn of_sandbox(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -
     let watched = match effect {
         SandboxEffect::Observe { watch, .. }
         | SandboxEffect::Clone { watch, .. }
+        | SandboxEffect::SetUp { watch, .. }
         | SandboxEffect::EnsureServer { watch, .. } => watch.as_ref(),
         _ => None,
     };
     if let SandboxEffect::Observe { after_ms, .. }
     | SandboxEffect::Confirm { after_ms, .. }
+    | SandboxEffect::SetUp { after_ms, .. }
     | SandboxEffect::Snapshot { after_ms, .. } = effect
     {
         on.pass(*after_ms);
@@ -528,9 +578,11 @@ fn of_sandbox(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -
     }
     match effect {
         SandboxEffect::Count { older_than } => Event::Counted(on.count(*older_than)),
-        SandboxEffect::Create { .. } => {
-            on.create(generation);
-            Event::Observed(on.stands(generation))
+        SandboxEffect::Create { prebuild, .. } => {
+            match on.create_from(generation, prebuild.as_deref()) {
+                Ok(()) => Event::Observed(on.stands(generation)),
+                Err(failure) => Event::Failed(failure),
+            }
         }
         SandboxEffect::Observe { .. } => Event::Observed(on.look(generation)),
         SandboxEffect::Confirm { .. } => Event::Observed(on.confirmed(generation)),
@@ -558,10 +610,17 @@ fn of_sandbox(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -
             },
             _ => Event::Failed(silent()),
         },
-        SandboxEffect::EnsureServer { is_new, .. } => match on.stands(generation) {
+        SandboxEffect::ReadRecipe { .. }
+        | SandboxEffect::SetUp { .. }
+        | SandboxEffect::StartProject { .. } => of_project(on, generation, effect),
+        SandboxEffect::EnsureServer { is_new, restart, cap, .. } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
             SandboxState::Running => match on.serve(generation, *is_new) {
-                Serving::Healthy => Event::Healthy,
+                Serving::Healthy => match (on.cap(*cap), on.secrets(generation, *restart)) {
+                    (capped_until_ms, Some(secrets)) => Event::Started { capped_until_ms, secrets },
+                    (Some(until_ms), None) => Event::Capped { until_ms },
+                    (None, None) => Event::Healthy,
+                },
                 Serving::WithoutSecrets => Event::SecretsNotPutIn,
                 Serving::Down => Event::Failed(silent()),
             },
@@ -578,6 +637,24 @@ fn of_sandbox(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -
             Ok(()) => Event::SnapshotDeleted { name: name.clone() },
             Err(failure) => Event::Failed(failure),
         },
+    }
+}
+
+fn of_project(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -> Event {
+    match on.stands(generation) {
+        SandboxState::Gone => return Event::Failed(Failure::SandboxGone),
+        SandboxState::Running => {}
+        _ => return Event::Failed(silent()),
+    }
+    match effect {
+        SandboxEffect::SetUp { work, .. } => {
+            Event::SetUpSeen(on.set_up(generation, work.steps.len()))
+        }
+        SandboxEffect::StartProject { .. } => {
+            Event::ProjectStarted { failed: on.start_project(generation) }
+        }
+        SandboxEffect::ReadRecipe { at } => Event::RecipeRead(on.read_recipe(generation, at)),
+        _ => Event::Failed(silent()),
     }
 }
 
@@ -599,7 +676,8 @@ fn of_agent(
             let (note, missed, images) = on.attach(files);
             Event::Attached { note, missed, images }
         }
-        AgentEffect::SendPrompt { ids, text, images, model, agent, sending, .. } => {
+        AgentEffect::SendPrompt { ids, text, images, model, agent, sending, limit, .. } => {
+            on.limit(*limit);
             let agent = agent.as_deref();
             let sent = Sent { generation, ids, text, images, model, agent, sending: *sending };
             send(on, &sent)

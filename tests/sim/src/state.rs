@@ -60,6 +60,8 @@ pub struct Inner {
     pub runtime: RuntimeMode,
     /// The forge, where there is one.
     pub forge: Option<BoundForge>,
+    /// Every second sandbox's repository says how it is set up.
+    pub has_recipes: bool,
     /// Of a piece of work and its card the card goes first; else the work does, or chance decides.
     pub cards_first: bool,
     /// The sweeper looks at the index.
@@ -199,6 +201,7 @@ impl Inner {
             call_ms: None,
             runtime: RuntimeMode::default(),
             forge: None,
+            has_recipes: false,
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
@@ -657,11 +660,16 @@ impl Inner {
             Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => Some(Request::Notice),
             Work::Publish { .. } => Some(Request::Publication),
             Work::Operate { .. } | Work::Create(_) => Some(Request::Operation),
-            Work::Sweep | Work::Poll | Work::Reconcile | Work::DeadLetter { .. } => None,
+            Work::Sweep
+            | Work::Poll
+            | Work::Reconcile
+            | Work::Build(_)
+            | Work::DeadLetter { .. } => None,
         };
         match &message.work {
             Work::Operate { want, .. } => drop(self.met.insert(want.word())),
             Work::Create(_) => drop(self.met.insert("create")),
+            Work::Build(_) => drop(self.met.insert("build")),
             Work::Name { .. } => drop(self.met.insert("name")),
             Work::Connect { .. } => drop(self.met.insert("connect")),
             Work::Publish { step: PublishStep::Show { .. }, .. } => {
@@ -708,7 +716,9 @@ pub fn settled(inner: &Inner) -> bool {
     // A run that is left is not waited for where its sandbox is not at work.
     let astray = |place: &SimThread| {
         let record = place.record.as_ref();
-        record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
+        let is_up = matches!(place.phase(), Some((Phase::Active | Phase::Resuming, _)));
+        is_up
+            && record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
     };
     // What a thread could not be told is tried until it can be.
     let untold = |place: &SimThread| {

@@ -4,7 +4,7 @@
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::message::Message;
 use bobbin_core::records::outside;
-use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::sandbox::{InUse, SandboxRecord};
 use bobbin_core::shown::tools::{SandboxStanding, Site};
 
 use super::plan::{Deed, Out};
@@ -112,16 +112,18 @@ impl Inner {
         if home.pause_wanted {
             return;
         }
-        let began_ms = looked_ms.unwrap_or(record.phase_since_ms);
-        let Some(agent) = record.agent.clone() else {
+        let began_ms = looked_ms.unwrap_or(home.phase_kept_ms);
+        let Some(agent) = record.tooling.agent.clone() else {
             return;
         };
         let agent = self.place_of(agent.thread());
-        let Some(record) = &self.places[agent].home.record else {
+        let home = &self.places[agent].home;
+        let Some(record) = &home.record else {
             return;
         };
-        let in_use = record.in_use.iter();
-        let hit = in_use.filter(|one| !one.left && one.since_ms <= began_ms);
+        let in_use = record.sharing.in_use.iter();
+        let since_ms = |one: &InUse| home.uses.get(&(one.thread.clone(), one.turn.clone()));
+        let hit = in_use.filter(|one| !one.left && since_ms(one).is_some_and(|at| *at <= began_ms));
         let hit: Vec<_> = hit.map(|one| (one.thread.clone(), one.turn.clone())).collect();
         for (thread, turn) in hit {
             let place = self.place_of(&thread);
@@ -147,7 +149,7 @@ impl Inner {
         let Some(record) = &here.home.record else {
             return 0;
         };
-        let is_over = record.tools.is_none() && !outside::is_wanted_by(record);
+        let is_over = record.tooling.tools.is_none() && !outside::is_wanted_by(record);
         let tools = outside::tools_of(&self.key_of(at));
         let second = self.known(tools.thread());
         match second.filter(|_| is_over || here.ends_both) {

@@ -5,6 +5,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::message::{Operation, PublishStep, Work};
 use bobbin_core::records::publication::{Opened, Outgoing, PushEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
+use bobbin_core::records::set_up::SetUpSeen;
 
 /// One decision, as far as the phase goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +32,7 @@ impl Transition {
             Work::DeadLetter { .. } => "notice",
             Work::Operate { want, .. } => want.word(),
             Work::Create(_) => Operation::Create.word(),
+            Work::Build(_) => "build",
             Work::Name { .. } => "name",
             Work::Connect { .. } => "connect",
             Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
@@ -72,6 +74,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::NameFound(_) => "name found",
         Event::ToolsEnded => "tools ended",
         Event::AgentFound(_) => "agent found",
+        Event::PrebuildFound(_) => "prebuild found",
         Event::Told { .. } => "told",
         Event::WorkspaceReady { .. } => "workspace ready",
         Event::NoWorkspace { .. } => "no workspace",
@@ -84,6 +87,11 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Woken => "woken",
         Event::Cloned { .. } => "cloned",
         Event::NotCloned { .. } => "not cloned",
+        Event::RecipeRead(_) => "recipe read",
+        Event::SetUpSeen(SetUpSeen { is_left: true, .. }) => "set-up left",
+        Event::SetUpSeen(SetUpSeen { is_over: true, .. }) => "set-up over",
+        Event::SetUpSeen(_) => "set-up runs",
+        Event::ProjectStarted { .. } => "project started",
         Event::RepositoryFound(_) => "repository found",
         Event::Carried { .. } => "carried",
         Event::OutgoingRead(outgoing) => match outgoing {
@@ -116,6 +124,8 @@ pub fn kind(event: &Event) -> &'static str {
             Opened::Refused { .. } => "pull request refused",
         },
         Event::Healthy => "healthy",
+        Event::Capped { .. } => "healthy, capped",
+        Event::Started { .. } => "healthy, with secrets",
         Event::SecretsNotPutIn => "secrets not put in",
         Event::OptionsListed(_) => "surveyed",
         Event::AgentSession { .. } => "agent session",

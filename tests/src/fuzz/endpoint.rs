@@ -59,6 +59,7 @@ fn worked_on(body: &Body, tenant: &str) {
                 | Work::Reconcile
                 | Work::DeadLetter { .. }
                 | Work::Create(_)
+                | Work::Build(_)
                 | Work::Publish { .. }
                 | Work::Operate { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)

@@ -6,16 +6,20 @@ mod forge;
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::budgets::BudgetKind;
+use bobbin_core::tenant::settings::SettingsChange;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, BROWSER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;
+use bobbin_tests::stack::Stack;
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::{Completion, Trial};
 
+use crate::choice::set;
 use crate::run::{CHAT, block_on};
 
 const CHANNEL: &str = "#channel-pane";
@@ -29,16 +33,46 @@ pub fn trials() -> Vec<Trial> {
         trial("browser::forge_pane_merges_pull_request", async |world, browser| {
             forge::merged(world, browser).await;
         }),
+        on_own_stack("browser::panel_shows_what_was_spent", || crate::budgets::priced(1.0), spent),
     ]
 }
 
+/// The sums of the open thread stand beside it, with their bounds.
+async fn spent(world: &World, browser: &Browser) {
+    let platform = Platform::Discord;
+    let budgets = [(BudgetKind::Thread, Some(5_000_000))].into();
+    set(world, platform, SettingsChange::Budgets { set: budgets }).await;
+    let (talk, turn) = world.begin(platform, "echo: worth something").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    browser.go(&world.ready.page_url()).await;
+    open(browser, &talk).await;
+    let panel = "#session-panel [data-testid=spending]";
+    browser.reads(VISIBLE_MS_MAX, panel, "of $5.00").await;
+    talk.finish().await;
+}
+
 fn trial(name: &str, test: impl AsyncFnOnce(&World, &Browser) + Send + 'static) -> Trial {
+    with_browser(name, async move |browser| test(&World::of(&CHAT.get()), browser).await)
+}
+
+fn on_own_stack(
+    name: &str,
+    stack: fn() -> Stack,
+    test: impl AsyncFnOnce(&World, &Browser) + Send + 'static,
+) -> Trial {
+    with_browser(name, async move |browser| {
+        let stack = stack();
+        test(&World::of(&stack), browser).await;
+        stack.end().unwrap();
+    })
+}
+
+fn with_browser(name: &str, test: impl AsyncFnOnce(&Browser) + Send + 'static) -> Trial {
     Trial::ignorable_test(name, || match programs() {
         Ok(programs) => {
-            let stack = CHAT.get();
             block_on(async {
                 let browser = Browser::open(&programs).await;
-                test(&World::of(&stack), &browser).await;
+                test(&browser).await;
                 browser.close().await.unwrap();
             });
             Ok(Completion::Completed)

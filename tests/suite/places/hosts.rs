@@ -1,19 +1,63 @@
 //! What only SSH hosts come to: one is full, gone for a while, or another machine than it was.
 
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::budgets::BudgetKind;
+use bobbin_core::tenant::settings::SettingsChange;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::wait::eventually;
 
 use super::*;
+use crate::choice::set;
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside("places::ssh::host_trouble_is_reported_without_loss", || {
+    vec![
+        on_a_host("host_trouble_is_reported_without_loss", troubled),
+        on_a_host("server_has_the_capped_key_alone", capped),
+    ]
+}
+
+fn on_a_host<F: Future<Output = ()> + 'static>(name: &str, test: fn() -> F) -> Trial {
+    beside(format!("places::ssh::{name}"), move || {
         match lacks() {
             Some(why) => eprintln!("SKIPPED: {why}"),
-            None => block_on(troubled()),
+            None => block_on(test()),
         }
         Ok(())
-    })]
+    })
+}
+
+/// Digests of the model keys in the environments of the machine's processes.
+const KEYS_THERE: &str =
+    "for one in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$one 2>/dev/null; done |
+    sed -n 's/^OPENROUTER_API_KEY=//p' | sort -u |
+    while read -r key; do printf %s \"$key\" | sha256sum | cut -d' ' -f1; done";
+
+/// A host puts nothing into requests: the key stands in the server's environment, and it is the capped one.
+async fn capped() {
+    let (key, public) = key_pair();
+    let host = with_agent(Host::start("capped", 1, &public));
+    let mut options = on_hosts(quick(), "ssh", &[&host.settings()], &key);
+    let overrides = options.parameters["Overrides"].as_str().unwrap();
+    let mut overrides: Value = serde_json::from_str(overrides).unwrap();
+    let model = "openrouter/scripted-1";
+    overrides["prices"] = json!({model: {"input": 1, "output": 1}});
+    options.parameters = json!({"Model": model, "Overrides": overrides.to_string()});
+    options.keys["openrouter_api_key"] = json!("sk-of-the-stack");
+    options.keys["openrouter_management_key"] = json!("a-manager");
+    let stack = Stack::start(&options);
+    let world = World::on_host(&stack, host.folder(""));
+    let budget = [(BudgetKind::Turn, Some(50_000))].into();
+    set(&world, Platform::Slack, SettingsChange::Budgets { set: budget }).await;
+    let (talk, first) = world.begin(Platform::Slack, "echo: capped there").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let made = world.model_keys().await.unwrap();
+    assert_eq!((made.len(), &made[0]["limit"]), (1, &json!(0.05)), "{made:?}");
+    let there = host.as_root(KEYS_THERE);
+    assert_eq!(there.trim(), made[0]["hash"].as_str().unwrap());
+    talk.finish().await;
+    let left = world.model_keys().await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    stack.end().unwrap();
 }
 
 async fn reason(talk: &Talk<'_>, turn: &str) -> String {

@@ -87,7 +87,7 @@ async fn woken(stack: Arc<Stack>, place: Place) {
     let made = talk.sandbox().await;
     assert_eq!(made.state, "started");
     let session = talk.session().await;
-    assert_eq!(session.sandbox.provider.as_deref(), Some(place.word()));
+    assert_eq!(session.sandbox.spec.provider.as_deref(), Some(place.word()));
     for other in Place::ALL.into_iter().filter(|other| *other != place) {
         if other.lacks().is_some() {
             continue;
@@ -103,9 +103,9 @@ async fn woken(stack: Arc<Stack>, place: Place) {
     let second = talk.say("echo: and again").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let session = talk.session().await;
-    let again = session.sandbox.timeline.iter();
+    let again = session.sandbox.history.timeline.iter();
     let resumed = again.filter(|entry| entry.phase == Phase::Resuming).count();
-    assert!(resumed > 0, "{:?}", session.sandbox.timeline);
+    assert!(resumed > 0, "{:?}", session.sandbox.history.timeline);
     assert_eq!(session.sandbox.generation, 1);
     assert_eq!(talk.sandbox().await.name, made.name);
     talk.finish().await;
@@ -124,7 +124,7 @@ async fn vanished(stack: Arc<Stack>, place: Place) {
     let session = talk.session().await;
     assert_eq!(session.sandbox.generation, 2);
     // What was made somewhere is made anew there.
-    assert_eq!(session.sandbox.provider.as_deref(), Some(place.word()));
+    assert_eq!(session.sandbox.spec.provider.as_deref(), Some(place.word()));
     assert_ne!(talk.sandbox().await.name, lost.name);
     talk.finish().await;
 }

@@ -90,7 +90,7 @@ async fn chosen(platform: Platform) {
     let made = talk.sandbox().await;
     assert_eq!(made.state, "started");
     let session = talk.session().await;
-    assert_eq!(session.sandbox.provider.as_deref(), Some("vercel"));
+    assert_eq!(session.sandbox.spec.provider.as_deref(), Some("vercel"));
 
     // What is made stays where it was made; the next one is the operator's choice again.
     setup(&world, platform, Some("none"), "is cleared").await;
@@ -102,7 +102,7 @@ async fn chosen(platform: Platform) {
     let world = Place::Daytona.world(&stack);
     let (talk, third) = world.begin(platform, "echo: at the first one").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.sandbox.provider, None);
+    assert_eq!(talk.session().await.sandbox.spec.provider, None);
     talk.finish().await;
     stack.end().unwrap();
 }

@@ -3,14 +3,14 @@
 //! for a private address, what a model says has no effect beyond being read, tenants do not reach each other, and
 //! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
 
-mod canaries;
+pub mod canaries;
 mod guests;
 mod inside;
 mod keys;
 mod outgoing;
 mod output;
 mod roles;
-mod search;
+pub mod search;
 mod signatures;
 mod tenants;
 

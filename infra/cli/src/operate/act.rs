@@ -12,7 +12,7 @@ use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId, digest};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::operate::{Outlook, outlook};
 use bobbin_core::records::message::{Body, Control, Message, Operation, Reply, Want, Work};
-use bobbin_core::records::sandbox::{Operated, SandboxRecord};
+use bobbin_core::records::sandbox::{Operated, SandboxRecord, Sharing};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
 use bobbin_core::shown::sandboxes::{Listed, losses};
@@ -153,7 +153,7 @@ pub async fn carried(
 
 /// Why the operation would have no effect, by the current record.
 fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
-    if record.closing.is_some() && want != Operation::Destroy {
+    if record.sharing.closing.is_some() && want != Operation::Destroy {
         return Some("it is being destroyed");
     }
     // Destroying a sandbox that is gone frees its name.
@@ -162,7 +162,10 @@ fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
     }
     let none = ThreadKey::discord("0", "0").ok()?;
     let session = Session {
-        sandbox: SandboxRecord { in_use: Vec::new(), ..record.clone() },
+        sandbox: SandboxRecord {
+            sharing: Sharing { in_use: Vec::new(), ..record.sharing.clone() },
+            ..record.clone()
+        },
         ..Session::new(none, 0)
     };
     match outlook(&session, want) {
@@ -189,7 +192,7 @@ struct AtWork {
 
 /// The turns that use a workspace, and the named thread's turn, which may not have one yet.
 async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandError> {
-    let in_use = chosen.record.in_use.iter();
+    let in_use = chosen.record.sharing.in_use.iter();
     let mut turns: BTreeSet<(ThreadKey, TurnId)> =
         in_use.map(|one| (one.thread.clone(), one.turn.clone())).collect();
     if let Some((session, _)) = &chosen.thread
@@ -295,11 +298,11 @@ pub async fn followed(
     let mut told = None;
     loop {
         let record = named::record(stack, key).await?.unwrap_or_default();
-        let known = record.operated.iter().find(|one| one.id == *id).cloned();
+        let known = record.history.operated.iter().find(|one| one.id == *id).cloned();
         if known.is_some() || Instant::now() >= until {
             return Ok((record, known));
         }
-        let stands = match record.in_use.len() {
+        let stands = match record.sharing.in_use.len() {
             0 => record.phase.word().to_owned(),
             1 => format!("{}, a turn is running in it", record.phase.word()),
             n => format!("{}, {n} turns are running in it", record.phase.word()),
@@ -353,7 +356,7 @@ pub fn shown(
     let answer = Answer {
         thread: chosen.thread().cloned(),
         sandbox: chosen.key.clone(),
-        name: chosen.record.name.as_ref().map(ToString::to_string),
+        name: chosen.record.sharing.name.as_ref().map(ToString::to_string),
         want: want.word(),
         result,
         trouble,
@@ -367,7 +370,7 @@ pub fn shown(
 
 /// Describes the completed operation; `before` is the record at the time of the request.
 fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
-    match (want, before.threads.len()) {
+    match (want, before.sharing.threads.len()) {
         (Operation::Pause, _) => {
             "It is stopped; its disk is kept, and the next message starts it again.".to_owned()
         }
@@ -405,15 +408,23 @@ mod tests {
     #[test]
     fn pointless_operations_are_recognised() {
         let own = |phase| SandboxRecord { phase, ..SandboxRecord::default() };
-        let named =
-            |phase| SandboxRecord { name: Some("frontend".parse().expect("a name")), ..own(phase) };
+        let named = |phase| SandboxRecord {
+            sharing: Sharing {
+                name: Some("frontend".parse().expect("a name")),
+                ..own(phase).sharing
+            },
+            ..own(phase)
+        };
         let why = pointless(&own(Phase::Paused), Operation::Pause);
         assert_eq!(why, Some("it is already paused"));
         let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
         assert_eq!(why, Some("the thread has no sandbox"));
         // A name can be destroyed, too.
         assert_eq!(pointless(&named(Phase::Destroyed), Operation::Destroy), None);
-        let closing = SandboxRecord { closing: Some(Person::default()), ..named(Phase::Active) };
+        let closing = SandboxRecord {
+            sharing: Sharing { closing: Some(Person::default()), ..named(Phase::Active).sharing },
+            ..named(Phase::Active)
+        };
         let why = pointless(&closing, Operation::Snapshot);
         assert_eq!(why, Some("it is being destroyed"));
         assert_eq!(pointless(&closing, Operation::Destroy), None);

@@ -74,8 +74,8 @@ impl<'a> Ear<'a> {
         };
         let run = HeardRun {
             sandbox: sandbox_name(&self.stack.name, &session.sandbox_key(), prompted.generation),
-            at: session.sandbox.provider.clone(),
-            runtime: session.sandbox.runtime.clone(),
+            at: session.sandbox.spec.provider.clone(),
+            runtime: session.sandbox.spec.runtime.clone(),
             session: agent.clone(),
             message: prompted.ids.message.clone(),
             further: turn.further(),

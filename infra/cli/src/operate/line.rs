@@ -75,7 +75,7 @@ pub fn line(session: &Session, flags: &ControlFlags) -> ThreadLine {
         thread: session.thread.to_string(),
         tenant: session.thread.tenant().to_string(),
         sandbox_key: session.sandbox_key(),
-        sandbox_name: session.sandbox.name.as_ref().map(ToString::to_string),
+        sandbox_name: session.sandbox.sharing.name.as_ref().map(ToString::to_string),
         phase: session.sandbox.phase.word(),
         phase_since_ms: session.sandbox.phase_since_ms,
         generation: session.sandbox.generation,
@@ -83,6 +83,6 @@ pub fn line(session: &Session, flags: &ControlFlags) -> ThreadLine {
         waiting: flags.waiting().len(),
         last_activity_ms: session.sandbox.last_activity_ms,
         due_at_ms: session.due_at_ms(),
-        repo: session.sandbox.repo.clone(),
+        repo: session.sandbox.project.repo.clone(),
     }
 }

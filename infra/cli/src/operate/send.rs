@@ -234,7 +234,7 @@ async fn look_at_sandbox(
         };
     };
     let record = named::record(stack, &key).await?.unwrap_or_default();
-    if record.closing.is_some() {
+    if record.sharing.closing.is_some() {
         return Err(format!(
             "The sandbox {} is being destroyed, so no task can start in it. Nothing was sent.",
             wants.sandbox.as_ref().map_or("", |name| name.as_str())

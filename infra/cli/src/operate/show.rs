@@ -141,9 +141,9 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
         of_list: line(&session, &flags),
         sandbox: alive
             .then(|| sandbox_name(&stack.name, &session.sandbox_key(), session.sandbox.generation)),
-        provider: session.sandbox.provider.clone(),
-        runtime: session.sandbox.runtime.clone(),
-        threads: session.sandbox.threads.iter().cloned().collect(),
+        provider: session.sandbox.spec.provider.clone(),
+        runtime: session.sandbox.spec.runtime.clone(),
+        threads: session.sandbox.sharing.threads.iter().cloned().collect(),
         in_use: in_use(&session),
         in_line: in_line(&session),
         agent_session: session.conversation.session.clone(),
@@ -158,7 +158,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
 }
 
 fn in_use(session: &Session) -> Vec<WorkingTurn> {
-    let in_use = session.sandbox.in_use.iter();
+    let in_use = session.sandbox.sharing.in_use.iter();
     in_use
         .map(|one| WorkingTurn {
             thread: one.thread.clone(),
@@ -170,7 +170,7 @@ fn in_use(session: &Session) -> Vec<WorkingTurn> {
 }
 
 fn in_line(session: &Session) -> Vec<InLine> {
-    let waiting = session.sandbox.waiting.iter();
+    let waiting = session.sandbox.sharing.waiting.iter();
     waiting.map(|one| InLine { thread: one.thread.clone(), turn: one.turn.clone() }).collect()
 }
 
@@ -215,6 +215,7 @@ fn timeline(session: &Session, entries: &[LedgerEntry], content: bool) -> Vec<Ti
     };
     let phases = session
         .sandbox
+        .history
         .timeline
         .iter()
         .map(|entry| plain(entry.at_ms, "phase", entry.phase.word(), short(&entry.note)));
@@ -239,7 +240,7 @@ fn timeline(session: &Session, entries: &[LedgerEntry], content: bool) -> Vec<Ti
             ..plain(ended.at_ms, kind, what, note(&ended.outcome, entry))
         }
     });
-    let operations = session.sandbox.operated.iter().map(|one| {
+    let operations = session.sandbox.history.operated.iter().map(|one| {
         let note = match &one.trouble {
             None => "done".to_owned(),
             Some(why) => format!("not done: {}", short(why)),

@@ -70,7 +70,7 @@ impl Stack {
         &self,
         sandbox: &SandboxRecord,
     ) -> Result<Arc<dyn Provider>, CommandError> {
-        self.provider_named(sandbox.provider.as_deref()).await
+        self.provider_named(sandbox.spec.provider.as_deref()).await
     }
 
     /// The configured sandbox provider, with the key from the stack's secret.

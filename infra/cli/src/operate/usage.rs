@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::Tenant;
-use bobbin_core::tenant::budgets::{self, BudgetScope, MicroUsd, dollars, month_of};
+use bobbin_core::tenant::budgets::{self, BudgetScope, MicroUsd, month_of};
+use bobbin_core::text::dollars;
 use serde::Serialize;
 
 use super::arguments::{ForgetSums, ShowUsage};

@@ -51,6 +51,7 @@ async fn check_explains_each_wrong_setting() {
         ("SLACK_SIGNING_SECRET", "not-one"),
         ("ANTHROPIC_API_KEY", "a-wrong-key"),
         ("OPENROUTER_API_KEY", MODEL_KEY),
+        ("OPENROUTER_MANAGEMENT_KEY", MODEL_KEY),
     ];
     let said = world.run(&["check"], &[&KEYED[..], &more].concat()).await;
     said.is(1, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
@@ -79,6 +80,7 @@ async fn check_explains_each_wrong_setting() {
   WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused
         Create a new one: https://platform.claude.com/settings/keys.
   ok    OpenRouter: the key of OPENROUTER_API_KEY is valid, $4.50 left to spend
+  ok    OpenRouter: the management key of OPENROUTER_MANAGEMENT_KEY is valid: budgets are enforced there
   WRONG Models: the stack's model is openai/gpt-5, and there is no key for openai
         Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model
   note  GitHub: no app, so private repositories and pull requests are off; bobbin github app makes one
@@ -92,11 +94,13 @@ async fn check_names_refused_keys() {
         ("DISCORD_BOT_TOKEN", "wrong"),
         ("SLACK_BOT_TOKEN", "wrong"),
         ("DAYTONA_API_KEY", "wrong"),
+        ("OPENROUTER_MANAGEMENT_KEY", "wrong"),
     ];
     let said = world.run(&["check"], &[&KEYED[..], &wrong].concat()).await;
     assert_eq!(said.code, 1);
     for words in [
         "  WRONG Discord: the bot token of DISCORD_BOT_TOKEN is refused\n        Tokens are shown once",
+        "  WRONG OpenRouter: the management key of OPENROUTER_MANAGEMENT_KEY is refused\n        Create a new one: https://openrouter.ai/settings/management-keys",
         "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Use the Bot User OAuth Token",
         "  WRONG Daytona: the API key of DAYTONA_API_KEY is refused\n        Create a new one",
     ] {

@@ -95,7 +95,7 @@ async fn terminal_prompts_for_missing_keys() {
     let world = World::start().await;
     let stored = world.run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)]).await;
     assert_eq!(stored.code, 0, "{}", stored.err);
-    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", "", "", "", ""];
+    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", "", "", "", "", ""];
     let said = world.type_in("secrets", "Enter to skip it: ", &typed).await;
     assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
     assert!(!said.contains("Slack bot token ("), "it is known: {said}");

@@ -436,6 +436,7 @@ async fn models() -> String {
         .route("/anthropic/models", keyed("x-api-key", list.clone()))
         .route("/openai/models", keyed("authorization", list.clone()))
         .route("/openrouter/key", keyed("authorization", credit))
+        .route("/openrouter/keys", keyed("authorization", json!({ "data": [] })))
         .route("/own/models", axum::routing::get(async move || axum::Json(list)));
     serve(router).await
 }

@@ -42,6 +42,7 @@ export function showSession(app, node) {
     facts(conversation(session), LEAD),
     session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(turn(session.turn)).filter(([key, value]) => TURN_LEAD.includes(key) && value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
+    session.spending?.length > 0 && h("div", { testid: "spending" }, h("h3", {}, "Spending"), session.spending.map((line) => h("p", {}, line))),
     h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD), sharing(app, sandbox, session.thread), operated(sandbox.operated || [])),
     h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
     h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw records"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));

@@ -20,8 +20,11 @@ pub(crate) async fn start_init(
     // Weak, since the engine holds the network through its sandbox.
     let (weak, id) = (Arc::downgrade(engine), record.id.clone());
     let treatments = Arc::new(move |host: &str| {
-        let engine = weak.upgrade();
-        let held = engine.map_or_else(Vec::new, |engine| engine.store.substitutions(&id, host));
+        let Some(engine) = weak.upgrade() else { return Treatment::Refuse };
+        if !engine.store.reaches(&id, host) {
+            return Treatment::Refuse;
+        }
+        let held = engine.store.substitutions(&id, host);
         let rule = |(placeholder, value)| {
             Box::new(Substitution { placeholder, value }) as Box<dyn HeaderRule>
         };

@@ -32,6 +32,8 @@ pub const REPLAY_BYTES_MAX: usize = 256 * 1024;
 pub const SNAPSHOTS_MAX: usize = 100;
 /// A snapshot unused by new sandboxes for this long is deactivated (Daytona: two weeks).
 pub const SNAPSHOT_IDLE_MS_MAX: i64 = 14 * 24 * 60 * 60_000;
+/// Secrets of one sandbox, as `maxSecretsPerSandbox` says.
+pub const SECRETS_OF_SANDBOX_MAX: usize = 10;
 /// Secrets at once.
 pub const SECRETS_MAX: usize = 500;
 /// Auto-archive interval for 0: the maximum, in minutes.

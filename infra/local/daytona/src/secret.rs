@@ -19,6 +19,11 @@ pub(crate) struct DaytonaSecret {
 }
 
 impl DaytonaSecret {
+    /// Whether requests to a host get the value.
+    pub(crate) fn is_for(&self, host: &str) -> bool {
+        self.hosts.iter().any(|own| is_for(own, host))
+    }
+
     /// JSON for the API, never with the value.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
@@ -30,4 +35,10 @@ impl DaytonaSecret {
         }
         json
     }
+}
+
+/// Whether an entry names a host: as it is, or below a domain behind `*.`.
+pub(crate) fn is_for(entry: &str, host: &str) -> bool {
+    let (entry, host) = (entry.to_ascii_lowercase(), host.to_ascii_lowercase());
+    entry == host || entry.strip_prefix('*').is_some_and(|below| host.ends_with(below))
 }

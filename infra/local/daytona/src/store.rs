@@ -16,7 +16,7 @@ use crate::api_error::ApiError;
 use crate::disk::{remove_folder, write_atomically};
 use crate::init_process::InitProcess;
 use crate::record::Record;
-use crate::secret::DaytonaSecret;
+use crate::secret::{DaytonaSecret, is_for};
 use crate::snapshot::{StoredSnapshot, StoredSnapshots};
 use crate::state::DaytonaState;
 
@@ -221,6 +221,15 @@ impl ProviderStore {
         Some(entry)
     }
 
+    /// Whether a sandbox may reach a host. The ports of this machine that all may reach are not of the world.
+    pub(crate) fn reaches(&self, id: &str, host: &str) -> bool {
+        let inner = self.lock();
+        let Some(record) = inner.sandboxes.get(id).map(|entry| &entry.record) else { return true };
+        let listed = record.domain_allow_list.as_deref().filter(|list| !list.is_empty());
+        let is_named = |list: &str| list.split(',').any(|own| is_for(own.trim(), host));
+        host == "127.0.0.1" || (!record.network_block_all && listed.is_none_or(is_named))
+    }
+
     /// Placeholders and values of a sandbox's secrets for a host.
     pub(crate) fn substitutions(&self, id: &str, host: &str) -> Vec<(String, String)> {
         let inner = self.lock();
@@ -229,9 +238,8 @@ impl ProviderStore {
         };
         let named =
             |one: &&DaytonaSecret| entry.record.secrets.values().any(|name| *name == one.name);
-        let is_for =
-            |one: &&DaytonaSecret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
-        let secrets = inner.secrets.values().filter(named).filter(is_for);
+        let is_put_in = |one: &&DaytonaSecret| one.is_for(host);
+        let secrets = inner.secrets.values().filter(named).filter(is_put_in);
         secrets
             .map(|one| {
                 let is_left = entry.record.leaves_secrets;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::system_ms;
 use crate::disk::{copy_folder, remove_folder};
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
@@ -312,7 +311,7 @@ fn note_start(
     now: i64,
 ) {
     entry.stale_token = stale_ms.map(|ms| {
-        let until = system_ms().saturating_add(i64::try_from(ms).unwrap_or(i64::MAX));
+        let until = now.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX));
         (entry.record.token.clone(), until)
     });
     entry.record.token = token(32);

@@ -13,7 +13,7 @@ use crate::git::check_version;
 use crate::git::merge::Method;
 use crate::limits::STOP_MS_MAX;
 use crate::pulls::{self, Changed, Merge};
-use crate::rest::{self, New};
+use crate::rest::{self, NewRepository};
 use crate::seeds::ForgeIdentity;
 use crate::settings::{ForgeSettings, ForgeStartError};
 use crate::state::{Addresses, Engine, SharedEngine};
@@ -136,8 +136,12 @@ impl LocalForge {
             let owner = inner.account_of(&self.identity.organization).map_err(told)?.id;
             (owner, inner.account_of(&self.identity.administrator).map_err(told)?.id)
         };
-        let new =
-            New { name: name.to_owned(), private: is_private, auto_init: true, ..New::default() };
+        let new = NewRepository {
+            name: name.to_owned(),
+            private: is_private,
+            auto_init: true,
+            ..NewRepository::default()
+        };
         let made = rest::make(&self.engine, owner, person, new).await.map_err(told)?;
         Ok(format!("{}/{}/{}.git", self.git(), self.identity.organization, made.name))
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::limits::CHUNK_CHARS_MAX;
 use crate::request::ModelRequest;
-use crate::script::{self, ScriptAction, ScriptedQuestion};
+use crate::script::{self, ScriptAction, ScriptedQuestion, ScriptedTokens};
 use crate::text;
 
 /// Prefix of a command that needs a permission: OpenCode asks because it names a path outside the project; reading this
@@ -120,6 +120,8 @@ fn follow(request: &ModelRequest, script: &[ScriptAction]) -> ModelAnswer {
             | ScriptAction::Question(_)
             | ScriptAction::Plan(_)
             | ScriptAction::Call { .. } => {}
+            // Said beside the text, by `tokens`.
+            ScriptAction::Tokens(_) => {}
             ScriptAction::NameImages => {
                 let seen = text::images(&request.images);
                 parts.push(AnswerPart::new(seen, StreamPace::Blocks));
@@ -127,6 +129,22 @@ fn follow(request: &ModelRequest, script: &[ScriptAction]) -> ModelAnswer {
         }
     }
     message(&parts, AnswerEnd::Stop)
+}
+
+/// The tokens that the script has the present step report.
+pub(crate) fn tokens(request: &ModelRequest) -> Option<ScriptedTokens> {
+    let script = if request.internal { Vec::new() } else { script::parse(&request.user) };
+    let (mut calls, mut said) = (0, None);
+    for action in &script {
+        if let ScriptAction::Tokens(tokens) = action {
+            said = Some(*tokens);
+        }
+        calls += usize::from(tool_call(action).is_some());
+        if calls > request.results.len() {
+            break;
+        }
+    }
+    said
 }
 
 /// The tool call of an action, if it has one.
@@ -363,6 +381,15 @@ mod tests {
             "{text}"
         );
         assert_eq!(end, AnswerEnd::Stop);
+    }
+
+    #[test]
+    fn each_step_reports_its_own_tokens() {
+        let script = "tokens: 10 4 2 1\nrun: ls\ntokens: 300 200 0 5\necho: done";
+        let read = |results: &[&str]| tokens(&request(script, results)).map(|one| one.read);
+        assert_eq!((read(&[]), read(&["a.txt"])), (Some(10), Some(300)));
+        assert_eq!(tokens(&request("echo: hi", &[])), None);
+        assert_eq!(tokens(&request("tokens: 1 1 1 1", &[])), None, "more came from caches");
     }
 
     #[test]

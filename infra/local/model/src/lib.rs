@@ -41,12 +41,14 @@
 //! tool that is not offered.
 //!
 //! Deliberately absent: memory of conversations, sampling parameters, the legacy endpoint, non-streamed responses, and
-//! checking of keys (any bearer token or none is accepted, except a sandbox's placeholder for a key).
+//! checking of keys (any bearer token or none is accepted, except a sandbox's placeholder for a key, and keys with a
+//! limit that were made here).
 
 mod answer;
 mod calls;
 mod limits;
 mod messages;
+mod openrouter;
 mod request;
 mod responses;
 mod script;

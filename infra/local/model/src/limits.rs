@@ -20,6 +20,8 @@ pub(crate) const TOOLS_MAX: usize = 100;
 pub(crate) const CALLS_MAX: usize = 1_000;
 /// Longest text in the call log.
 pub(crate) const CALL_TEXT_CHARS_MAX: usize = 2_000;
+/// Keys that can be made.
+pub(crate) const MADE_KEYS_MAX: usize = 1_000;
 /// Hexadecimal digits of a key's digest in the log.
 pub(crate) const KEY_DIGITS: usize = 16;
 /// Characters per streamed chunk of a long text.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{ASKS, AnswerEnd, ModelToolCall, TextPiece};
 use crate::request::ModelRequest;
+use crate::script::ScriptedTokens;
 use crate::wire::{ChunkEnvelope, Frame, tokens_of};
 
 /// Prefixes of Claude Code's own notes in a user message; the second follows each image.
@@ -145,9 +146,9 @@ pub(crate) fn frames(
     pieces: &[TextPiece],
     end: &AnswerEnd,
 ) -> Vec<Frame> {
-    let (read, written) = tokens_of(request, pieces, end);
+    let tokens = tokens_of(request, pieces, end);
     let mut message = message(envelope, request, json!([]));
-    message["usage"] = json!({ "input_tokens": read, "output_tokens": 1 });
+    message["usage"] = usage(ScriptedTokens { written: 1, ..tokens });
     let at_once = |kind: &str, data: Value| event(kind, data, Duration::ZERO);
     let mut frames = vec![at_once("message_start", json!({ "message": message }))];
     let mut index = 0;
@@ -182,7 +183,7 @@ pub(crate) fn frames(
         frames.push(at_once("content_block_stop", json!({ "index": index })));
     }
     let delta = json!({ "stop_reason": reason, "stop_sequence": null });
-    let data = json!({ "delta": delta, "usage": { "output_tokens": written } });
+    let data = json!({ "delta": delta, "usage": { "output_tokens": tokens.written } });
     frames.push(at_once("message_delta", data));
     frames.push(at_once("message_stop", json!({})));
     frames
@@ -206,11 +207,16 @@ pub(crate) fn whole(
         }
         AnswerEnd::Stop | AnswerEnd::Cut => "end_turn",
     };
-    let (read, written) = tokens_of(request, pieces, end);
     let mut message = message(envelope, request, json!(content));
     message["stop_reason"] = json!(reason);
-    message["usage"] = json!({ "input_tokens": read, "output_tokens": written });
+    message["usage"] = usage(tokens_of(request, pieces, end));
     message
+}
+
+fn usage(tokens: ScriptedTokens) -> Value {
+    let ScriptedTokens { read, cached, stored, written } = tokens;
+    json!({ "input_tokens": read - cached - stored, "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": stored, "output_tokens": written })
 }
 
 fn message(envelope: &ChunkEnvelope, request: &ModelRequest, content: Value) -> Value {

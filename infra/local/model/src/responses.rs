@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{ASKS, AnswerEnd, ModelToolCall, TextPiece};
 use crate::request::{ModelRequest, media_type};
+use crate::script::ScriptedTokens;
 use crate::wire::{ChunkEnvelope, Frame, tokens_of};
 
 /// Prefixes of Codex's own notes with the user role.
@@ -177,10 +178,10 @@ pub(crate) fn frames(
         events.at_once("response.output_item.done", json!({ "output_index": place, "item": item }));
         output.push(item);
     }
-    let (read, written) = tokens_of(request, pieces, end);
+    let ScriptedTokens { read, cached, written, .. } = tokens_of(request, pieces, end);
     response["status"] = json!("completed");
     response["output"] = json!(output);
-    response["usage"] = json!({ "input_tokens": read, "input_tokens_details": { "cached_tokens": 0 },
+    response["usage"] = json!({ "input_tokens": read, "input_tokens_details": { "cached_tokens": cached },
         "output_tokens": written, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": read + written });
     events.at_once("response.completed", json!({ "response": response }));
     events.frames

@@ -27,10 +27,24 @@ pub(crate) enum ScriptAction {
     Call { tool: String, arguments: serde_json::Value },
     /// Name the images in the message.
     NameImages,
+    /// Report these tokens from this step on.
+    Tokens(ScriptedTokens),
     /// End the stream without a finish reason.
     Cut,
     /// A keyword with invalid arguments, and its usage.
     Unreadable { line: String, usage: &'static str },
+}
+
+/// Tokens of one request, as a model reports them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScriptedTokens {
+    /// All that were read, from a cache or not.
+    pub(crate) read: usize,
+    /// Those of them that came from a cache.
+    pub(crate) cached: usize,
+    /// Those of them that were put into one.
+    pub(crate) stored: usize,
+    pub(crate) written: usize,
 }
 
 /// A question to the person.
@@ -44,7 +58,7 @@ pub(crate) struct ScriptedQuestion {
 }
 
 /// Syntax of each action, with an example, for people.
-pub(crate) const USAGES: [&str; 12] = [
+pub(crate) const USAGES: [&str; 13] = [
     "echo: TEXT, for example `echo: hello`",
     "slow: SECONDS TEXT, for example `slow: 5 one two three`",
     "run: COMMAND, for example `run: ls -la`",
@@ -58,6 +72,7 @@ pub(crate) const USAGES: [&str; 12] = [
     "plan: TASK | TASK, for example `plan: [x] read it | [>] fix it | test it`",
     "look, alone on its line",
     "call: TOOL ARGUMENTS, for example `call: sandbox_read_file {\"path\": \"notes.txt\"}`",
+    "tokens: READ CACHED STORED WRITTEN, for example `tokens: 250000 200000 10000 500`",
 ];
 
 /// Parses a message's actions; empty if no line is one.
@@ -86,6 +101,7 @@ fn parse_line(line: &str) -> Option<ScriptAction> {
         "fail" => (fail(rest), USAGES[7]),
         "plan" => (plan(rest), USAGES[9]),
         "call" => (call(rest), USAGES[11]),
+        "tokens" => (tokens(rest).map(ScriptAction::Tokens), USAGES[12]),
         _ => return None,
     };
     Some(action.unwrap_or_else(|| ScriptAction::Unreadable { line: line.to_owned(), usage }))
@@ -164,6 +180,13 @@ fn call(rest: &str) -> Option<ScriptAction> {
     arguments.is_object().then(|| ScriptAction::Call { tool: tool.to_owned(), arguments })
 }
 
+fn tokens(rest: &str) -> Option<ScriptedTokens> {
+    let said: Option<Vec<usize>> = rest.split_whitespace().map(|one| one.parse().ok()).collect();
+    let [read, cached, stored, written] = said?[..] else { return None };
+    let is_part = cached.checked_add(stored).is_some_and(|of_caches| of_caches <= read);
+    is_part.then_some(ScriptedTokens { read, cached, stored, written })
+}
+
 fn fail(rest: &str) -> Option<ScriptAction> {
     let status: u16 = rest.parse().ok()?;
     (400..=599).contains(&status).then_some(ScriptAction::Fail(status))
@@ -178,7 +201,7 @@ mod tests {
         let script = parse(
             "echo: hi: there\nslow: 0.5 one two\nrun: ls | wc -l\nwrite: a/b.txt x\\ny\nask: date\n\
              question: Which? | red | dark blue\nlong: 5000\nfail: 503\nplan: [x] a | [>] b | c\n\
-             call: x_y {\"a\": 1}\nLook\ncut",
+             call: x_y {\"a\": 1}\ntokens: 9 4 2 1\nLook\ncut",
         );
         assert_eq!(
             script,
@@ -205,6 +228,7 @@ mod tests {
                     ("c".into(), "pending")
                 ]),
                 ScriptAction::Call { tool: "x_y".into(), arguments: serde_json::json!({"a": 1}) },
+                ScriptAction::Tokens(ScriptedTokens { read: 9, cached: 4, stored: 2, written: 1 }),
                 ScriptAction::NameImages,
                 ScriptAction::Cut,
             ]

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{self, AnswerEnd, ModelAnswer};
 use crate::calls::{Calls, now_ms};
 use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
+use crate::openrouter::{self, MadeKeys};
 use crate::wire::{self, ChunkEnvelope, Frame};
 use crate::{messages, request, responses};
 
@@ -74,6 +75,7 @@ impl Model {
         let stopped = CancellationToken::new();
         let shared = Arc::new(ServerState {
             calls: Calls::default(),
+            made_keys: Arc::default(),
             next_id: AtomicU64::new(1),
             started_ms: now_ms(),
             control_key,
@@ -112,13 +114,22 @@ impl Drop for Model {
     }
 }
 
-struct ServerState {
+pub(crate) struct ServerState {
     calls: Calls,
+    pub(crate) made_keys: Arc<MadeKeys>,
     next_id: AtomicU64,
     /// Part of every id, so that ids of two runs differ.
     started_ms: u64,
     control_key: Option<ControlKey>,
     stopped: CancellationToken,
+}
+
+impl ServerState {
+    /// The answer to who is not the stack's operator.
+    pub(crate) fn refuses_control(&self, headers: &HeaderMap) -> Option<Response> {
+        let key = self.control_key.as_ref();
+        key.is_some_and(|key| !key.is_said(headers)).then(ControlKey::refusal)
+    }
 }
 
 fn routes(shared: Arc<ServerState>) -> Router {
@@ -128,6 +139,7 @@ fn routes(shared: Arc<ServerState>) -> Router {
         .route("/v1/messages", post(messages))
         .route("/v1/responses", post(responses))
         .route("/calls", get(calls))
+        .merge(openrouter::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
@@ -146,11 +158,9 @@ async fn models(headers: HeaderMap) -> Response {
 }
 
 async fn calls(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
-    let key = shared.control_key.as_ref();
-    if key.is_none_or(|key| key.is_said(&headers)) {
-        Json(shared.calls.to_json()).into_response()
-    } else {
-        ControlKey::refusal()
+    match shared.refuses_control(&headers) {
+        Some(refused) => refused,
+        None => Json(shared.calls.to_json()).into_response(),
     }
 }
 
@@ -214,6 +224,10 @@ async fn respond(
             return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), &message);
         }
     };
+    let payer = match shared.made_keys.admitted(key) {
+        Ok(payer) => payer,
+        Err(refused) => return refused.into_response(),
+    };
     let body = match body {
         Ok(body) => body,
         Err(rejection) => return refuse(rejection.status(), None, &rejection.body_text()),
@@ -230,6 +244,11 @@ async fn respond(
     let answer = answer::answer(&request);
     let session_id = headers.get("x-session-id").and_then(|value| value.to_str().ok());
     shared.calls.add(session_id, key, &request, &answer);
+    if let ModelAnswer::Message { pieces, end } = &answer {
+        let tokens = wire::tokens_of(&request, pieces, end);
+        let takes = pieces.iter().map(|piece| piece.pause).sum();
+        shared.made_keys.book(payer, tokens.read + tokens.written, takes);
+    }
     let number = shared.next_id.fetch_add(1, Ordering::Relaxed);
     let envelope = ChunkEnvelope {
         id: format!("chatcmpl-{:x}-{number:x}", shared.started_ms),
@@ -274,6 +293,11 @@ async fn respond(
 
 /// Prefix of a sandbox's placeholder for a key.
 const PLACEHOLDER: &str = "dtn_secret_";
+
+/// The bearer token of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    key(headers).ok().flatten()
+}
 
 /// Accepts any bearer token, or none; another form of the header is a misconfigured client. A placeholder is refused
 /// and quoted as OpenAI does.

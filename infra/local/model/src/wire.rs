@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerEnd, TextPiece};
+use crate::answer::{self, AnswerEnd, TextPiece};
 use crate::limits::USAGE_TOKENS_MAX;
 use crate::request::ModelRequest;
+use crate::script::ScriptedTokens;
 
 /// Characters of tool arguments per chunk: few, so that clients have to join them.
 const ARGUMENT_CHARS_MAX: usize = 24;
@@ -132,20 +133,25 @@ fn call_id(envelope: &ChunkEnvelope) -> String {
 }
 
 fn usage(request: &ModelRequest, pieces: &[TextPiece], end: &AnswerEnd) -> Value {
-    let (prompt, completion) = tokens_of(request, pieces, end);
-    json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+    let ScriptedTokens { read, cached, written, .. } = tokens_of(request, pieces, end);
+    json!({ "prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
+        "prompt_tokens_details": { "cached_tokens": cached } })
 }
 
-/// Tokens read and written: about four characters each, bounded.
+/// The tokens of an answer, as scripted; else about four characters each, bounded, and no cache.
 pub(crate) fn tokens_of(
     request: &ModelRequest,
     pieces: &[TextPiece],
     end: &AnswerEnd,
-) -> (usize, usize) {
+) -> ScriptedTokens {
+    if let Some(scripted) = answer::tokens(request) {
+        return scripted;
+    }
     let mut answered: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     if let AnswerEnd::Tool(call) = end {
         answered += call.arguments.to_string().len();
     }
     let tokens = |chars: usize| (chars / 4).clamp(1, USAGE_TOKENS_MAX);
-    (tokens(request.chars), tokens(answered))
+    let (read, written) = (tokens(request.chars), tokens(answered));
+    ScriptedTokens { read, cached: 0, stored: 0, written }
 }

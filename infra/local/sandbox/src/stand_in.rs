@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// A public host for which something on this machine stands in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StandIn {
     /// Host name, as sandboxes request it.
     pub host: String,

@@ -4,6 +4,8 @@
 //! An ask's id is the `request_id` for the `control_response`. Its `metadata` has the data for the answer: `toolName`,
 //! `input` (returned as `updatedInput`; the answers to questions go into it under `answers`, by question) and
 //! `suggestions` (returned as `updatedPermissions` for "always").
+//!
+//! What a turn has cost is said when it is over. Until then each message that ends says its tokens and its model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,8 +29,21 @@ const QUESTION_TOOL: &str = "AskUserQuestion";
 const SUBJECTS: [&str; 7] =
     ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
 
+/// Who sells the models, in their names.
+const VENDOR: &str = "anthropic";
+
 /// Billionths in one.
 const NANO: f64 = 1e9;
+
+/// A message that is being streamed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Streamed {
+    id: String,
+    model: String,
+    /// What it said of its tokens when it began: all but those that it writes.
+    usage: Value,
+}
 
 /// Converts Claude Code's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,7 +51,7 @@ const NANO: f64 = 1e9;
 pub struct ClaudeConverter {
     blocks: Blocks,
     /// The message that is being streamed, by the call of its subagent; the key is empty for the agent itself.
-    streamed: Recent<String>,
+    streamed: Recent<Streamed>,
     /// The session: a `control_request` does not name it.
     session: String,
     /// Cost of the process until its last turn ended, in billionths of a US dollar.
@@ -82,10 +97,7 @@ impl ClaudeConverter {
                 all.into_iter().map(Into::into).collect()
             }
             ("user", _) => vec![stream_json::user(line)?.into()],
-            ("stream_event", _) => {
-                let delta = self.streamed(decode(line)?)?;
-                delta.map(Into::into).into_iter().collect()
-            }
+            ("stream_event", _) => self.streamed(decode(line)?)?.into_iter().collect(),
             ("result", _) => vec![self.ended(decode(line)?).into()],
             ("control_request", _) => {
                 let asked = self.asked(decode(line)?)?;
@@ -102,12 +114,22 @@ impl ClaudeConverter {
     fn streamed(
         &mut self,
         line: wire::StreamEventLine,
-    ) -> Result<Option<UniversalMessageParsed>, serde_json::Error> {
+    ) -> Result<Option<UniversalEventData>, serde_json::Error> {
         let of = line.parent_tool_use_id.clone().unwrap_or_default();
         match tag(&line.event, "type") {
             "message_start" => {
                 let wire::MessageStart { message } = decode(&line.event)?;
-                self.streamed.set(&of, remembered(&message.id));
+                let told = |place| line.event.pointer(place).cloned().unwrap_or_default();
+                let begun = Streamed {
+                    id: remembered(&message.id),
+                    model: remembered(told("/message/model").as_str().unwrap_or_default()),
+                    usage: told("/message/usage"),
+                };
+                self.streamed.set(&of, begun);
+            }
+            "message_delta" => {
+                let begun = self.streamed.get(&of);
+                return Ok(begun.and_then(|begun| begun.counted(&line.event)).map(Into::into));
             }
             "message_stop" => {
                 self.streamed.remove(&of);
@@ -117,11 +139,11 @@ impl ClaudeConverter {
                 if tag(delta, "type") == "text_delta" {
                     let wire::BlockDelta { delta, index } = decode(&line.event)?;
                     let name = block_name(index.unsigned_abs());
-                    let id = self.streamed.get(&of).cloned();
+                    let id = self.streamed.get(&of).map(|begun| begun.id.clone());
                     let message = UniversalMessageParsed::of("assistant", id)
                         .with("parentToolCall", line.parent_tool_use_id)
                         .with_delta(&name, delta.text);
-                    return Ok(Some(message));
+                    return Ok(Some(message.into()));
                 }
             }
             _ => {}
@@ -192,14 +214,9 @@ impl ClaudeConverter {
             "success" if !line.is_error => TurnOutcome::Done,
             _ => TurnOutcome::Failed,
         };
-        let usage = line.usage.as_ref();
         let usage = TokenUsage {
-            input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
-            output_tokens: usage.and_then(|it| count_at(it, "/output_tokens")),
-            cache_read_tokens: usage.and_then(|it| count_at(it, "/cache_read_input_tokens")),
-            cache_write_tokens: usage.and_then(|it| count_at(it, "/cache_creation_input_tokens")),
             cost_usd: line.total_cost_usd.map(|total| self.cost_since(total)),
-            ..TokenUsage::of(UsageScope::Turn)
+            ..tokens(UsageScope::Turn, &line.usage.unwrap_or_default())
         };
         let errors = line.errors.unwrap_or_default();
         let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
@@ -214,6 +231,33 @@ impl ClaudeConverter {
             message: filled(line.result).or(errors).filter(|_| outcome == TurnOutcome::Failed),
             usage: Some(usage),
         }
+    }
+}
+
+impl Streamed {
+    /// The message's tokens, once it has ended; its end may say all of them, or only what was written.
+    fn counted(&self, delta: &Value) -> Option<TokenUsage> {
+        let end = tokens(UsageScope::Message(self.id.clone()), delta.get("usage")?);
+        let begin = tokens(UsageScope::Context, &self.usage);
+        let model = (!self.model.is_empty()).then(|| format!("{VENDOR}/{}", self.model));
+        Some(TokenUsage {
+            input_tokens: end.input_tokens.or(begin.input_tokens),
+            cache_read_tokens: end.cache_read_tokens.or(begin.cache_read_tokens),
+            cache_write_tokens: end.cache_write_tokens.or(begin.cache_write_tokens),
+            model,
+            ..end
+        })
+    }
+}
+
+/// Tokens in the vendor's words.
+fn tokens(scope: UsageScope, told: &Value) -> TokenUsage {
+    TokenUsage {
+        input_tokens: count_at(told, "/input_tokens"),
+        output_tokens: count_at(told, "/output_tokens"),
+        cache_read_tokens: count_at(told, "/cache_read_input_tokens"),
+        cache_write_tokens: count_at(told, "/cache_creation_input_tokens"),
+        ..TokenUsage::of(scope)
     }
 }
 

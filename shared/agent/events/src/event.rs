@@ -232,6 +232,9 @@ pub struct TokenUsage {
     /// Cost in US dollars, as the agent calculates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// The model, as vendor/model, if the agent names it beside the tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// Scope of a [`TokenUsage`].
@@ -291,6 +294,7 @@ impl TokenUsage {
             cache_write_tokens: None,
             total_tokens: None,
             cost_usd: None,
+            model: None,
         }
     }
 }

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::asks;
 use crate::choice::{AgentChoice, DEFAULT, DEFAULT_SESSION, FETCHED, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
-use crate::observe;
+use crate::observe::{self, DaemonRun};
 use crate::standing::{begins_again, is_open, known};
 
 /// Bound of one attempt at a daemon that is only assumed to run.
@@ -299,7 +299,8 @@ impl Agent for NativeAgent {
         cursor: &'a mut RunCursor,
         how: Observe,
     ) -> AgentResult<Observation<'a>> {
-        observe::observe(&self.daemon, run, cursor, how).await
+        let begin = || DaemonRun::new(self.daemon.clone(), Arc::clone(&self.models), run);
+        observe::observe(begin, cursor, how).await
     }
 
     async fn stop(&self, session: &AgentSessionId, what: RunStop<'_>) -> AgentResult<bool> {

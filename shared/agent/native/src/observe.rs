@@ -1,8 +1,10 @@
 //! Observing a run of the daemon: its events, and its record of the turns.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bobbin_agent::models::Models;
 use bobbin_agent::{
     AgentResult, Fold, Observation, Observe, Pulse, Reason, RunCursor, RunRef, RunState,
 };
@@ -33,13 +35,12 @@ const CUT: [&str; 2] = ["length", "max_tokens"];
 /// End reasons if the agent does not say why.
 const UNEXPLAINED: [&str; 3] = ["unexplained", "unknown", "other"];
 
-pub(crate) async fn observe<'a>(
-    daemon: &Daemon,
-    run: RunRef<'_>,
-    cursor: &'a mut RunCursor,
+pub(crate) async fn observe(
+    begin: impl FnOnce() -> DaemonRun,
+    cursor: &mut RunCursor,
     how: Observe,
-) -> AgentResult<Observation<'a>> {
-    let (run, is_whole) = cursor.kept(|| DaemonRun::new(daemon.clone(), run));
+) -> AgentResult<Observation<'_>> {
+    let (run, is_whole) = cursor.kept(begin);
     let looked = run.look(how).await;
     *is_whole = run.is_caught_up;
     match looked {
@@ -57,8 +58,9 @@ pub(crate) async fn observe<'a>(
 type Asks = Vec<(AskId, About)>;
 
 /// One run, and its known state.
-struct DaemonRun {
+pub(crate) struct DaemonRun {
     daemon: Daemon,
+    models: Arc<Models>,
     session: String,
     /// The prompts of the run: the first one, and those that were sent later.
     messages: Vec<String>,
@@ -72,10 +74,11 @@ struct DaemonRun {
 }
 
 impl DaemonRun {
-    fn new(daemon: Daemon, run: RunRef<'_>) -> Self {
+    pub(crate) fn new(daemon: Daemon, models: Arc<Models>, run: RunRef<'_>) -> Self {
         let RunRef { session, message, further } = run;
         Self {
             daemon,
+            models,
             session: session.to_string(),
             messages: std::iter::once(message)
                 .chain(further.iter().map(String::as_str))
@@ -134,7 +137,7 @@ impl DaemonRun {
         let mut back = BACK_EVENTS;
         let fold = loop {
             let offset = last.saturating_sub(back);
-            let mut fold = Fold::new(&self.directory().await?);
+            let mut fold = Fold::new(&self.directory().await?).priced_by(Arc::clone(&self.models));
             fold.of(&ids);
             fold.last_id = offset;
             let is_whole = self.read_up_to(&mut fold, last).await?;
@@ -305,8 +308,6 @@ fn end_of(last: Option<&TurnStatus>, trouble: Option<&Reason>) -> RunEnd {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use bobbin_core::base::endpoint::Endpoint;
     use bobbin_http::{AllowedHosts, Http};
     use bobbin_test_server::{Reply, Server};
@@ -325,7 +326,7 @@ mod tests {
         let daemon = Daemon::new(http, endpoint, "token", refresh);
         let further: Vec<String> = prompts[1..].iter().map(|&prompt| prompt.to_owned()).collect();
         let run = RunRef { session: &"s1".into(), message: prompts[0], further: &further };
-        let seen = DaemonRun::new(daemon, run).state().await;
+        let seen = DaemonRun::new(daemon, Arc::default(), run).state().await;
         assert_eq!(server.lines().len(), states.len());
         seen
     }

@@ -4,6 +4,7 @@ use bobbin_core::records::card::StepState;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::models::{ModelKeys, ModelSettings};
 
 /// Events of a session, numbered, of these turns.
 fn fold(events: &[(Option<&str>, Value)]) -> Fold {
@@ -209,6 +210,44 @@ fn usage_covers_only_the_turn() {
     ]);
     let used = by_session.usage();
     assert_eq!((used.tokens, used.cost_micro_usd), (50, 500_000));
+}
+
+/// As Claude Code counts: messages by their tokens, and the turn with what it has cost.
+#[test]
+fn named_price_counts_until_the_turn_tells_its_cost() {
+    let prices = json!({"anthropic/a": {"input": 5, "output": 25, "cache_read": 0.5}});
+    let settings = ModelSettings {
+        model: "anthropic/a".to_owned(),
+        models: Vec::new(),
+        model_base_url: None,
+        keys: ModelKeys::default(),
+        prices: serde_json::from_value(prices).expect("prices"),
+    };
+    let models = Arc::new(Models::new(&settings).expect("valid"));
+    let message = |id: &str, model: &str| {
+        json!({"usage": {"scope": {"message": id}, "inputTokens": 100, "outputTokens": 20,
+        "cacheReadTokens": 1_000, "cacheWriteTokens": 40, "model": model}, "raw": {}})
+    };
+    let ended = |cost: Option<f64>| {
+        let mut usage = json!({"scope": "turn", "inputTokens": 300, "outputTokens": 60});
+        if let Some(cost) = cost {
+            usage["costUsd"] = cost.into();
+        }
+        json!({"turnEnded": {"outcome": "done", "usage": usage}, "raw": {}})
+    };
+    let spent = |end: Option<Value>| {
+        let mut fold = fold(&[]).priced_by(Arc::clone(&models));
+        let messages = [message("m1", "anthropic/a"), message("m2", "anthropic/unknown")];
+        for data in messages.into_iter().chain([message("m1", "anthropic/a")]).chain(end) {
+            let data = serde_json::from_value(data).expect("data of an event");
+            fold.receive(Some("t1"), None, &data);
+        }
+        fold.usage().cost_micro_usd
+    };
+    // 100 and 40 read, 20 written, 1,000 from a cache.
+    assert_eq!(spent(None), 500 + 200 + 500 + 500);
+    assert_eq!(spent(Some(ended(Some(0.25)))), 250_000);
+    assert_eq!(spent(Some(ended(None))), 1_700, "it never said");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Agent for OpenCode {
             names.into_iter().map(|one| self.models.for_people(&one)).collect::<Vec<String>>()
         };
         let mut unpriced = for_people(options::unpriced(&providers));
-        unpriced.retain(|model| !self.models.has_price(model));
+        unpriced.retain(|model| self.models.price(model).is_none());
         let models = for_people(options::models(&providers));
         Ok(AgentOptions { models, agents: options::agents(&agents), unpriced })
     }

@@ -1,5 +1,6 @@
 # Starts the OpenCode server, or the daemon in front of it, in a project that ../prepare.sh, which is before this text, has made
-# fit. Set before both: server (opencode or daemon), restart (0 or 1), marker (JSON).
+# fit. Set before both: server (opencode or daemon), restart (0 or 1), marker (JSON), and look (1) where it is
+# only to look.
 # Runs in the sandbox's working directory, by any POSIX shell; secrets are only in the environment.
 command -v opencode >/dev/null 2>&1 || { echo "opencode is not installed"; exit 69; }
 [ "$server" = opencode ] || command -v bobbin-agentd >/dev/null 2>&1 || { echo "bobbin-agentd is not installed"; exit 70; }
@@ -61,6 +62,12 @@ end_servers() {
     is_server "$1" "$pid" && { kill -KILL -- "-$pid" 2>/dev/null || kill -KILL "$pid" 2>/dev/null; }
   done
 }
+
+# Only to be looked at: would a start leave a server alone?
+if [ "${look:-0}" = 1 ]; then
+  is_server "$wanted" "$(cat "$pid_file" 2>/dev/null)" && exit 71
+  exit 0
+fi
 
 # Both would work on one store, and neither would know of the other's runs.
 [ -d /proc/self ] && is_server "$other" "$(cat "$pid_file" 2>/dev/null)" && end_servers "$other"

@@ -471,7 +471,7 @@ fn spent_limit_of_the_vendor_ends_by_budget() {
         (429, "Your organization has reached its limit.", "organization_spend_limit_exceeded"),
         (429, "You have no credits.", "credit_balance_exhausted"),
     ] {
-        let RunEnd::OverBudget { reason } = ended(status, said, code) else {
+        let RunEnd::OverBudget { reason, .. } = ended(status, said, code) else {
             panic!("{said}");
         };
         let told = said.trim_end_matches('.');

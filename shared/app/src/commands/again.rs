@@ -8,8 +8,7 @@ use bobbin_core::records::card::Post;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Announce, Body, Control, Message, Prompt, Work};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::tenant::budgets::dollars;
-use bobbin_core::text::{one_line, shorten};
+use bobbin_core::text::{dollars, one_line, shorten};
 
 use crate::control::Lane;
 
@@ -29,7 +28,7 @@ impl Lane<'_> {
         let mut entries = self.entries(&control.thread, &[turn.to_owned(), id.clone()]).await?;
         let is_over = entries.iter().any(|entry| entry.turn == id);
         entries.retain(|entry| entry.turn == *turn);
-        let Some(LedgerEntry { again: Some(prompt), outcome, asked, .. }) = entries.pop() else {
+        let Some(LedgerEntry { again: Some(prompt), outcome, .. }) = entries.pop() else {
             const GONE: &str =
                 "The text of that task is no longer kept. Send it again as a new message.";
             return self.chat.answer(&control.reply, GONE).await;
@@ -39,7 +38,7 @@ impl Lane<'_> {
             const PRESSED: &str = "Somebody has already pressed this. The newest card below has the button that counts.";
             return self.chat.answer(&control.reply, PRESSED).await;
         }
-        let said = Said::of(&outcome, &prompt, &asked);
+        let said = AgainWords::of(&outcome, prompt.task());
         self.name_again(control, &id, &said).await;
         let membership = if prompt.extends.is_some() {
             self.membership_if_said(control).await?
@@ -61,7 +60,7 @@ impl Lane<'_> {
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.
-    async fn name_again(&self, control: &Control, id: &TurnId, said: &Said) {
+    async fn name_again(&self, control: &Control, id: &TurnId, said: &AgainWords) {
         let words = format!("{} {}", one_line(&control.by.name), said.notice);
         let notice = Post::Notice(words);
         // Not the turn's own id: the posts of its run use that.
@@ -77,31 +76,28 @@ impl Lane<'_> {
 }
 
 /// What is said of a press.
-struct Said {
+struct AgainWords {
     /// To the thread, after the person's name.
     notice: String,
     /// To the person.
     answer: String,
 }
 
-impl Said {
-    fn of(outcome: &Outcome, prompt: &Prompt, asked: &str) -> Self {
+impl AgainWords {
+    fn of(outcome: &Outcome, task: &str) -> Self {
+        let task = shorten(&one_line(task), AGAIN_CHARS_MAX);
         match outcome {
             Outcome::OverBudget { more, by: Some(_), .. } => {
                 let more = dollars(*more);
-                let task = shorten(&one_line(asked), AGAIN_CHARS_MAX);
                 Self {
                     notice: format!("lets this go on with {more} more: {task}"),
                     answer: format!("It goes on with {more} more, below."),
                 }
             }
-            _ => {
-                let task = shorten(&one_line(&prompt.text), AGAIN_CHARS_MAX);
-                Self {
-                    notice: format!("runs this again: {task}"),
-                    answer: "It runs again, below.".to_owned(),
-                }
-            }
+            _ => Self {
+                notice: format!("runs this again: {task}"),
+                answer: "It runs again, below.".to_owned(),
+            },
         }
     }
 }

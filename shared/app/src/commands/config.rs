@@ -9,16 +9,17 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::message::Control;
+use bobbin_core::tenant::environments::{OFF, OWN};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::settings::{
-    DefaultKind, Settings, SettingsChange, SettingsList, change_words, listing,
+    DefaultKind, NotChanged, Settings, SettingsChange, SettingsList, change_words, listing,
 };
 
 use crate::control::Lane;
 use crate::providers::OF_TENANTS;
 
 /// Attempts within one delivery when others write first.
-const RACES_MAX: u32 = 5;
+pub(super) const RACES_MAX: u32 = 5;
 pub(super) const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
 
 impl Lane<'_> {
@@ -58,6 +59,12 @@ impl Lane<'_> {
                 return Ok(NOT_SAID.to_owned());
             }
         };
+        if let SettingsChange::Secret(wish) = change {
+            if !membership.manages {
+                return Ok(NotChanged::NotAllowed.to_string());
+            }
+            return self.secret_link(control, wish, &settings, now_ms).await;
+        }
         let tenant = control.thread.tenant();
         for _ in 0..RACES_MAX {
             let changed = settings.changed(&control.id, change, &control.by, &membership, now_ms);
@@ -66,6 +73,9 @@ impl Lane<'_> {
                 Err(refused) => return Ok(refused.to_string()),
             };
             if let Some(why) = self.no_such_provider(change, &settings) {
+                return Ok(why);
+            }
+            if let Some(why) = no_recipe(change) {
                 return Ok(why);
             }
             if let Some(why) = self.no_such_agent(change, &tenant).await {
@@ -147,7 +157,12 @@ impl Lane<'_> {
         ))
     }
 
-    async fn write(&self, tenant: &Tenant, next: &Settings, version: u64) -> Result<bool, Failure> {
+    pub(super) async fn write(
+        &self,
+        tenant: &Tenant,
+        next: &Settings,
+        version: u64,
+    ) -> Result<bool, Failure> {
         let saved = self.store.save_settings(tenant, next, version).await;
         saved.map_err(|e| e.failure())
     }
@@ -179,7 +194,7 @@ impl Lane<'_> {
     }
 }
 
-fn overtaken() -> Failure {
+pub(super) fn overtaken() -> Failure {
     let seen = "others changed the settings on every try".to_owned();
     Failure::Wait { after_ms: 0, seen }
 }
@@ -188,6 +203,12 @@ fn overtaken() -> Failure {
 const fn further(change: &SettingsChange) -> &'static str {
     match change {
         SettingsChange::Direct { .. } => " Earlier conversations continue where they started.",
+        SettingsChange::Network { .. } => {
+            " It counts in threads' own sandboxes, from their next message on; named and shared ones, agents outside and tool sandboxes stay open. Where a provider cannot limit it, the thread is told."
+        }
+        SettingsChange::RemoveSecret { .. } => {
+            " Running tasks lose it with their next message. Revoke it where it was issued, if nothing else uses it."
+        }
         _ => "",
     }
 }
@@ -200,6 +221,14 @@ fn named(thread: &ThreadKey, list: SettingsList, id: &str) -> String {
         SettingsList::People => None,
     };
     shown.unwrap_or_else(|| format!("`{id}`"))
+}
+
+/// Why a text does not say how a project is made ready.
+fn no_recipe(change: &SettingsChange) -> Option<String> {
+    let SettingsChange::Environment { text, .. } = change else { return None };
+    let is_word = [OFF, OWN].iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+    let wrong = if is_word { None } else { bobbin_recipe::of_settings(text).err() };
+    wrong.map(|wrong| format!("{wrong} Nothing was changed."))
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Lane<'_> {
         let Some(page) = page else {
             return Ok(NO_PAGE.to_owned());
         };
-        let made = self.make_link(control, (purpose, Some(page)), now_ms).await?;
+        let made = self.make_link(control, (purpose, Some(page), None), now_ms).await?;
         let Some(address) = made else {
             return Ok(NO_PAGE.to_owned());
         };

@@ -39,7 +39,9 @@ impl Lane<'_> {
         let mut all = Vec::new();
         for (key, record) in records {
             match record {
-                Ok(Some(record)) if record.name.is_some() => all.push(self.listed(&key, &record)),
+                Ok(Some(record)) if record.sharing.name.is_some() => {
+                    all.push(self.listed(&key, &record))
+                }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a named sandbox cannot be read, so it is not listed");
@@ -54,7 +56,7 @@ impl Lane<'_> {
 
     /// A sandbox, with the limitations of its provider.
     pub(super) fn listed(&self, key: &SandboxKey, record: &SandboxRecord) -> Listed {
-        let provider = self.tenants.set_up().named(record.provider.as_deref());
+        let provider = self.tenants.set_up().named(record.spec.provider.as_deref());
         let why = provider.ok().and_then(|one| one.facts().snapshots().err());
         Listed::of(key, record).without_snapshots(why)
     }

@@ -58,7 +58,7 @@ impl Lane<'_> {
         let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
         // An unnamed sandbox is only its own thread's business.
         let here = here(found);
-        let record = record.flatten().filter(|record| match &record.name {
+        let record = record.flatten().filter(|record| match &record.sharing.name {
             Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
             None => here.as_ref() == Some(&key),
         });

@@ -30,7 +30,7 @@ impl Lane<'_> {
             return self.chat.answer(&control.reply, &why).await;
         }
         if matches!(want, Operation::Pause | Operation::Destroy) {
-            for in_use in &record.in_use {
+            for in_use in &record.sharing.in_use {
                 self.mark(&in_use.thread, &in_use.turn, control).await?;
             }
         }
@@ -66,7 +66,7 @@ pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bobbin_core::base::ids::ThreadKey;
-    use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+    use bobbin_core::records::sandbox::{Phase, SandboxRecord, Sharing};
 
     use super::*;
 
@@ -75,7 +75,15 @@ mod tests {
         let key = ThreadKey::discord("1", "2").expect("a key").sandbox();
         let listed = |phase| {
             let name = Some("front".parse().expect("a name"));
-            Listed::of(&key, &SandboxRecord { name, phase, generation: 1, ..SandboxRecord::new(0) })
+            Listed::of(
+                &key,
+                &SandboxRecord {
+                    phase,
+                    generation: 1,
+                    sharing: Sharing { name, ..Sharing::default() },
+                    ..SandboxRecord::new(0)
+                },
+            )
         };
         let paused = pointless(&listed(Phase::Paused), Operation::Pause).expect("it is pointless");
         assert!(paused.starts_with("Nothing was done with "), "{paused}");

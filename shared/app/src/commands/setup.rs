@@ -16,6 +16,7 @@ use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyState as Stored, KeyWish, OwnKey, line};
+use bobbin_core::tenant::project_secrets::SecretWish;
 use bobbin_core::tenant::settings::{NotChanged, Settings, places};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink, link_id};
 use bobbin_core::text::span;
@@ -85,8 +86,8 @@ impl Lane<'_> {
     /// A link for the requester; a repeat gets the same one.
     async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> SetupResult {
         let tenant = control.thread.tenant();
-        let Some(address) = self.make_link(control, (Purpose::Key(key), None), now_ms).await?
-        else {
+        let what = (Purpose::Key(key), None, None);
+        let Some(address) = self.make_link(control, what, now_ms).await? else {
             return Ok(NO_PAGE.to_owned());
         };
         let within_ms = self.limits.tenant.setup_link_ms;
@@ -103,7 +104,7 @@ impl Lane<'_> {
     pub(super) async fn make_link(
         &self,
         control: &Control,
-        (purpose, sign_in): (Purpose, Option<String>),
+        (purpose, sign_in, secret): (Purpose, Option<String>, Option<SecretWish>),
         now_ms: Ms,
     ) -> Result<Option<String>, Failure> {
         let tenant = control.thread.tenant();
@@ -120,6 +121,7 @@ impl Lane<'_> {
             reply: control.reply.clone(),
             until_ms: now_ms + self.limits.tenant.setup_link_ms,
             sign_in,
+            secret,
         };
         let stored = self.store.make_link(&link_id(&token), &link, None).await;
         stored.map_err(|e| e.failure())?;
@@ -145,13 +147,20 @@ impl Lane<'_> {
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
         let entered = found.filter(|found| found.link.thread.tenant() == tenant);
         let Some(StoredLink {
-            link: SetupLink { purpose: Purpose::Key(key), .. },
+            link: SetupLink { purpose, secret, .. },
             sealed: Some(sealed),
             entered_at_ms: Some(since_ms),
             ..
         }) = entered
         else {
             return Ok(GONE.to_owned());
+        };
+        let key = match (purpose, secret) {
+            (Purpose::Key(key), _) => key,
+            (Purpose::ProjectSecret, Some(wish)) => {
+                return self.secret_entered(control, &wish, (sealed, since_ms), settings).await;
+            }
+            _ => return Ok(GONE.to_owned()),
         };
         let brand = key.brand();
         match settings.own_key(key) {

@@ -35,7 +35,7 @@ fn words(found: &Loaded, entries: &[LedgerEntry], now_ms: Ms) -> String {
 #[cfg(test)]
 mod tests {
     use bobbin_core::base::ids::ThreadKey;
-    use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+    use bobbin_core::records::sandbox::{Phase, SandboxRecord, Sharing};
     use bobbin_core::records::session::Session;
 
     use super::*;
@@ -50,10 +50,13 @@ mod tests {
     fn threads_that_share_a_sandbox_are_shown_as_the_chat_shows_them() {
         let discord = |id: &str| ThreadKey::discord("1", id).expect("a key");
         let sandbox = SandboxRecord {
-            name: Some("front".parse().expect("a name")),
             phase: Phase::Active,
             generation: 1,
-            threads: [discord("2"), discord("3")].into(),
+            sharing: Sharing {
+                name: Some("front".parse().expect("a name")),
+                threads: [discord("2"), discord("3")].into(),
+                ..Sharing::default()
+            },
             ..SandboxRecord::new(0)
         };
         let session = Session { sandbox, ..Session::new(discord("2"), 0) };

@@ -11,8 +11,8 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::Control;
-use bobbin_core::shown::usage::{UsagePage, dearest, of_thread, scopes};
-use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd, month, month_of};
+use bobbin_core::shown::usage::{UsagePage, dearest, is_capped, of_thread, scopes};
+use bobbin_core::tenant::budgets::{BudgetScope, Budgets, MicroUsd, month, month_of};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::commands::argument::BUDGET;
 
@@ -29,15 +29,13 @@ impl Lane<'_> {
         found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let (tenant, budgets) = (control.thread.tenant(), &found.settings.budgets);
-        let mine = scopes(budgets, &control.by.id, &control.membership.channel, now_ms);
-        let sums = self.store.sums(&tenant, &mine).await.map_err(|e| e.failure())?;
+        let tenant = control.thread.tenant();
+        let theirs = (&*control.by.id, &*control.membership.channel);
         let mut page = UsagePage {
-            budgets: *budgets,
             thread: found.session.as_ref().map(of_thread),
-            sums: mine.into_iter().zip(sums).collect(),
+            is_capped: found.session.as_ref().and_then(is_capped),
             command: format!("{} {BUDGET}", control.thread.command(Command::Config)),
-            ..UsagePage::default()
+            ..self.usage_of(&tenant, found.settings.budgets, theirs, now_ms).await?
         };
         if self.membership_if_said(control).await?.manages {
             page.threads = self.dearest_threads(&tenant).await?;
@@ -46,6 +44,20 @@ impl Lane<'_> {
             }
         }
         self.chat.answer(&control.reply, &page.words()).await
+    }
+
+    /// What a person and a channel have used of the budgets that are set, and the whole place.
+    pub(crate) async fn usage_of(
+        &self,
+        tenant: &Tenant,
+        budgets: Budgets,
+        (person, channel): (&str, &str),
+        now_ms: Ms,
+    ) -> Result<UsagePage, Failure> {
+        let theirs = scopes(&budgets, person, channel, now_ms);
+        let sums = self.store.sums(tenant, &theirs).await.map_err(|e| e.failure())?;
+        let sums = theirs.into_iter().zip(sums).collect();
+        Ok(UsagePage { budgets, sums, ..UsagePage::default() })
     }
 
     /// Of the threads in the due index, which have a sandbox or a turn: all threads would cost a scan.

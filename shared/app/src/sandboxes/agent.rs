@@ -10,6 +10,7 @@ use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::tokens::nudge::Nudge;
 
+use super::server::Starting;
 use super::{RunContext, Sandboxes, WorkTarget, follow};
 
 impl Sandboxes {
@@ -42,7 +43,9 @@ impl Sandboxes {
                 agent,
                 images,
                 sending,
+                limit,
             } => {
+                self.limit_key((target.sandbox, target.generation), run_of, *limit).await;
                 let images = self.inline(target, images).await;
                 let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
                 let nudge = Nudge::of(url, key, target.thread, run_of);
@@ -65,7 +68,9 @@ impl Sandboxes {
                 let run = (agent_session, message.as_str(), messages.as_slice());
                 self.abort(target, run).await
             }
-            AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
+            AgentEffect::EndRun(run) => {
+                self.end_run(context, target, run).await.map(|()| Event::RunEnded)
+            }
             AgentEffect::Decline { ask, about } => self.expire(context, target, (ask, about)).await,
             AgentEffect::ReadChanges { agent_session, message } => {
                 self.read_changes(target, agent_session, message).await
@@ -147,7 +152,12 @@ impl Sandboxes {
 
     /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
     /// ended, together with everything in the sandbox's other workspaces.
-    async fn end_run(&self, target: WorkTarget<'_>, run: &StrayRun) -> Result<(), Failure> {
+    async fn end_run<B: RunContext>(
+        &self,
+        context: &B,
+        target: WorkTarget<'_>,
+        run: &StrayRun,
+    ) -> Result<(), Failure> {
         let agent = self.agent_in(WorkTarget { generation: run.generation, ..target }).await?;
         let stray = RunStop::Stray { messages: &run.messages };
         let stopped = agent.stop(&run.agent_session, stray).await;
@@ -155,7 +165,9 @@ impl Sandboxes {
             return Ok(());
         }
         let within_ms = self.settings.limits.turn.health_start_ms;
-        self.ensure_server(target.sandbox, run.generation, (false, true), within_ms).await.map(drop)
+        let how = Starting::AGAIN;
+        let at = (target.sandbox, run.generation);
+        self.ensure_server(context, at, how, within_ms).await.map(drop)
     }
 
     /// Sends a person's decision on an ask to the agent; an ask that is no longer open counts as answered.

@@ -21,11 +21,15 @@ use bobbin_sandbox::{ErrorKind, Provider, Sandbox, ScriptOutput};
 use tokio::time::timeout;
 
 use self::pieces::Pieces;
-use super::clone::{left_out, why};
+use super::clone::{OF, left_out, why};
 use super::{Sandboxes, WorkTarget};
 
-const CARRY_SCRIPT: &str =
-    concat!(include_str!("left_out.sh"), include_str!("unpack.sh"), include_str!("carry.sh"));
+const CARRY_SCRIPT: &str = concat!(
+    include_str!("left_out.sh"),
+    include_str!("unpack.sh"),
+    include_str!("settle.sh"),
+    include_str!("carry.sh")
+);
 const BRANCH_SCRIPT: &str = concat!(include_str!("unpack.sh"), include_str!("branch.sh"));
 const MIB: u64 = 1024 * 1024;
 /// Most bytes of a whole history.
@@ -167,7 +171,8 @@ impl Sandboxes {
             _ => "origin.git".to_owned(),
         };
         let address = &*repository.address;
-        let script = Script { provider: &*self.provider, address, store, submodule };
+        let of = self.name(target.sandbox, target.generation);
+        let script = Script { provider: &*self.provider, address, store, submodule, of };
         let look = async {
             let sandbox = self.find_running(target.sandbox, target.generation).await?;
             let there = script.run(&sandbox, &Tip::default(), "look", LOOK).await?;
@@ -208,7 +213,7 @@ impl Sandboxes {
             None => tip.branch.unwrap_or_else(|| repository.branch.clone()),
         };
         let repository = ForgeRepository { branch, ..repository.clone() };
-        let carried = Carried { repository, base: brought(&made.text) };
+        let carried = Carried { repository, default: None, base: brought(&made.text) };
         Ok(Event::Carried { carried, left_out: Box::new(left_out(&made.text)) })
     }
 
@@ -429,6 +434,8 @@ struct Script<'a> {
     address: &'a str,
     store: String,
     submodule: Option<&'a str>,
+    /// Name of the sandbox.
+    of: String,
 }
 
 impl Script<'_> {
@@ -451,6 +458,7 @@ impl Script<'_> {
             ("BOBBIN_INTO".to_owned(), of_pull(|pull| pull.into.clone())),
             ("BOBBIN_INTO_COMMIT".to_owned(), of_pull(|pull| pull.into_commit.to_string())),
             ("BOBBIN_PIECES".to_owned(), pieces.to_owned()),
+            (OF.to_owned(), self.of.clone()),
         ]);
         let ran = self.provider.exec(sandbox, CARRY_SCRIPT, &environment, within).await;
         ran.map_err(|error| match error.kind {

@@ -6,7 +6,7 @@
 # where it is; BOBBIN_PIECES, how many files each pack comes in, or
 # `look`. The ends of a history that is not whole stand in a file beside the packs. Runs in the sandbox's working
 # directory, by any POSIX shell. What stands in `project` is whole: it comes there by one rename. left_out.sh and
-# unpack.sh come first.
+# unpack.sh come first, and settle.sh.
 umask 077
 root=$(pwd)
 project="$root/project"
@@ -26,6 +26,7 @@ done_() {
   [ -s "$store/shallow" ] && printf 'history\t%s\n' "$(git_ -C "$store" rev-list --count refs/bobbin/base)"
   # Where git looks for it: below the project's own folder of git.
   [ -z "$BOBBIN_SUBMODULE" ] || of_project submodule absorbgitdirs >/dev/null 2>&1 || exit 1
+  say_prebuilt
   left_out "$into"
   [ -n "$BOBBIN_SUBMODULE" ] || named
   exit 0
@@ -48,7 +49,7 @@ if [ -n "$BOBBIN_SUBMODULE" ]; then
   [ "$(cd "$into" 2>/dev/null && pwd -P)" = "$(cd "$project" && pwd -P)/$BOBBIN_SUBMODULE" ] ||
     { echo "its folder is not in the checkout"; exit 1; }
 fi
-if [ -e "$into/.git" ]; then
+if [ -e "$into/.git" ] && { [ -n "$BOBBIN_SUBMODULE" ] || ! is_of_builder; }; then
   rm -rf "$pieces"
   [ "$(git -C "$into" config remote.origin.url </dev/null)" = "$BOBBIN_ORIGIN" ] && done_
   echo "another repository stands in its place"
@@ -112,6 +113,10 @@ if [ -n "$BOBBIN_SUBMODULE" ]; then
   # A fetch of the project finds nothing for a submodule, and would fail over that.
   git_ -C "$project" config fetch.recurseSubmodules false
 fi
-mv -T "$side/project" "$into" || { [ -e "$into/.git" ] || exit 1; }
+if [ -n "$BOBBIN_SUBMODULE" ]; then
+  if mv -T "$side/project" "$into"; then echo new; else [ -e "$into/.git" ] || exit 1; fi
+else
+  settle "$side/project" "$into" || exit 1
+fi
 rm -rf "$side"
 done_

@@ -20,11 +20,14 @@ use bobbin_sandbox::ErrorKind;
 
 use super::Sandboxes;
 
-const CLONE_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("clone.sh"));
+const CLONE_SCRIPT: &str =
+    concat!(include_str!("left_out.sh"), include_str!("settle.sh"), include_str!("clone.sh"));
 /// The variable that passes the address to the script.
 const REPO: &str = "BOBBIN_REPO";
 /// The variable that passes the branch, tag or commit.
 const AT: &str = "BOBBIN_AT";
+/// The variable that passes the sandbox's name.
+pub(super) const OF: &str = "BOBBIN_OF";
 /// Maximum number of left-out paths per kind; the script lists no more.
 const LEFT_OUT_MAX: usize = 10;
 /// Bytes of a submodule's address, and of its path.
@@ -42,8 +45,11 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         let sandbox = self.find_running(key, generation).await?;
         let at = apart(repo).1.unwrap_or_default().to_owned();
-        let environment =
-            BTreeMap::from([(REPO.to_owned(), clone_address(repo)), (AT.to_owned(), at)]);
+        let environment = BTreeMap::from([
+            (REPO.to_owned(), clone_address(repo)),
+            (AT.to_owned(), at),
+            (OF.to_owned(), self.name(key, generation)),
+        ]);
         let timeout = Duration::from_millis(within_ms);
         let ran = self.provider.exec(&sandbox, CLONE_SCRIPT, &environment, timeout).await;
         match ran {
@@ -66,7 +72,10 @@ pub(super) fn left_out(text: &str) -> LeftOut {
     };
     let history = listed("history").first().and_then(|commits| commits.parse().ok());
     let named = listed("named").iter().filter_map(|line| named(line)).collect();
-    LeftOut { submodules: listed("submodule"), named, large: listed("large"), history }
+    let says = |word: &str| text.lines().any(|line| line == word);
+    let (is_new, is_prebuilt) = (says("new"), says("prebuilt"));
+    let (submodules, large) = (listed("submodule"), listed("large"));
+    LeftOut { submodules, named, large, history, is_new, is_prebuilt }
 }
 
 /// Reads the script's line about a submodule: commit, address and path. The repository's makers wrote the last two.
@@ -204,6 +213,98 @@ mod tests {
         }
     }
 
+    /// A builder's folder with a project that was set up, marked as a prebuild, and its origin.
+    fn prebuild() -> tempfile::TempDir {
+        let kept = tempfile::tempdir().unwrap();
+        let made = "
+            git init -q -b main origin && cd origin
+            printf 'node_modules/\\n' >.gitignore && echo 1 >kept.txt && echo 1 >changed.txt && echo 1 >removed.txt
+            git add . && git commit -q -m One";
+        assert!(sh(kept.path(), made, "").status.success());
+        let builder = kept.path().join("builder");
+        std::fs::create_dir(&builder).unwrap();
+        assert!(sh(&builder, CLONE_SCRIPT, "builder").status.success());
+        // What a set-up leaves, and what it plants.
+        let set_up = "
+            mkdir -p project/node_modules && echo dep >project/node_modules/dep && echo mine >project/changed.txt
+            printf '#!/bin/sh\\ntouch hooked\\n' | tee project/.git/hooks/post-checkout >project/.git/hooks/post-index-change
+            chmod +x project/.git/hooks/* && git -C project config core.fsmonitor \"touch $PWD/watched\"
+            touch -d 2001-01-01 project/kept.txt && git -C project -c core.fsmonitor=false -c core.hooksPath=/dev/null update-index -q --refresh";
+        sh(&builder, set_up, "");
+        assert!(sh(&builder, super::super::snapshots::MARK, "builder").status.success());
+        let next = "
+            cd origin && git rm -q removed.txt && echo 2 >changed.txt && echo 2 >new.txt
+            git add . && git commit -q -m Two";
+        assert!(sh(kept.path(), next, "").status.success());
+        kept
+    }
+
+    /// Runs a script in a folder of a sandbox with this name.
+    fn sh(folder: &std::path::Path, script: &str, of: &str) -> std::process::Output {
+        let origin = folder.parent().unwrap().join("origin");
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(folder).stdin(Stdio::null());
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
+        }
+        command.env(REPO, format!("file://{}", origin.display())).env(AT, "").env(OF, of);
+        command.output().unwrap()
+    }
+
+    fn said(output: &std::process::Output) -> LeftOut {
+        assert!(output.status.success(), "{output:?}");
+        left_out(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    #[test]
+    fn checkout_comes_into_the_files_of_a_prebuild() {
+        let kept = prebuild();
+        assert!(sh(kept.path(), "cp -a builder thread", "").status.success());
+        let thread = kept.path().join("thread");
+        let brought = said(&sh(&thread, CLONE_SCRIPT, "thread"));
+        assert!(brought.is_new && brought.is_prebuilt);
+        let looked = sh(
+            &thread,
+            "cd project && ls -A | tr '\\n' ' ' && cat changed.txt node_modules/dep && date -r kept.txt +%Y && git log -1 --format=%s && git status --short && ls .git/hooks | grep -v sample; git config core.fsmonitor; ls ..",
+            "",
+        );
+        assert_eq!(
+            String::from_utf8(looked.stdout).unwrap(),
+            ".git .gitignore changed.txt kept.txt new.txt node_modules 2\ndep\n2001\nTwo\nproject\n"
+        );
+        // A repeat finds it there.
+        let again = said(&sh(&thread, CLONE_SCRIPT, "thread"));
+        assert!(!again.is_new && again.is_prebuilt);
+    }
+
+    #[test]
+    fn persons_snapshot_is_no_prebuild() {
+        let kept = prebuild();
+        assert!(sh(kept.path(), "cp -a builder thread", "").status.success());
+        let thread = kept.path().join("thread");
+        said(&sh(&thread, CLONE_SCRIPT, "thread"));
+        let work = "echo work >thread/project/changed.txt && cp -a thread other";
+        assert!(sh(kept.path(), work, "").status.success());
+        let other = kept.path().join("other");
+        let found = said(&sh(&other, CLONE_SCRIPT, "other"));
+        assert!(!found.is_new && !found.is_prebuilt);
+        assert_eq!(std::fs::read_to_string(other.join("project/changed.txt")).unwrap(), "work\n");
+    }
+
+    #[test]
+    fn link_in_the_place_of_a_prebuild_is_not_followed() {
+        let kept = prebuild();
+        let planted = "mkdir outside && echo theirs >outside/changed.txt && cp -a builder thread && rm -rf thread/project && ln -s ../outside thread/project";
+        assert!(sh(kept.path(), planted, "").status.success());
+        let thread = kept.path().join("thread");
+        let brought = said(&sh(&thread, CLONE_SCRIPT, "thread"));
+        assert!(brought.is_new && !brought.is_prebuilt);
+        let project = thread.join("project");
+        assert!(!project.is_symlink() && project.join("new.txt").exists());
+        let outside = kept.path().join("outside/changed.txt");
+        assert_eq!(std::fs::read_to_string(outside).unwrap(), "theirs\n");
+    }
+
     #[test]
     fn only_unfetched_content_is_listed() {
         let kept = tempfile::tempdir().unwrap();
@@ -233,6 +334,8 @@ mod tests {
                 named: Vec::new(),
                 large: vec!["model one.bin".to_owned()],
                 history: None,
+                is_new: false,
+                is_prebuilt: false,
             }
         );
     }

@@ -1,14 +1,14 @@
-# Clones a repository to where the agent works, and lists what of it is not there (left_out.sh, which comes first). Set
-# in the environment: BOBBIN_REPO, an https address without credentials; BOBBIN_AT, the branch, tag or commit that is
-# wanted, or empty. Runs in the sandbox's working directory, by any POSIX shell. What stands in `project` is whole: it
-# comes there by one rename.
+# Clones a repository to where the agent works, and lists what of it is not there (left_out.sh, which comes first, as
+# does settle.sh). Set in the environment: BOBBIN_REPO, an https address without credentials; BOBBIN_AT, the branch, tag
+# or commit that is wanted, or empty; BOBBIN_OF, the sandbox. Runs in the sandbox's working directory, by any POSIX
+# shell. What stands in `project` is whole: it comes there by one rename.
 umask 077
 root=$(pwd)
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
-if [ -e "$root/project/.git" ]; then
+if [ -e "$root/project/.git" ] && ! is_of_builder; then
   in_project() { git -C "$root/project" "$@" </dev/null 2>/dev/null; }
   # The empty repository that an agent's server is started in has come from nowhere and holds nothing: it is no clone.
-  [ -n "$(in_project remote)" ] || [ -n "$(in_project ls-tree HEAD | head -n 1)" ] && { left_out "$root/project"; exit 0; }
+  [ -n "$(in_project remote)" ] || [ -n "$(in_project ls-tree HEAD | head -n 1)" ] && { say_prebuilt; left_out "$root/project"; exit 0; }
   echo "an empty repository stands in its place"
   exit 1
 fi
@@ -37,7 +37,8 @@ echo ".bobbin/" >>"$side/project/.git/info/exclude"
 git -C "$side/project" rev-parse -q --verify HEAD >/dev/null 2>&1 ||
   git -C "$side/project" -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false \
     commit -q --allow-empty -m "Start" </dev/null >/dev/null 2>&1
-mv -T "$side/project" "$root/project" || { [ -e "$root/project/.git" ] || exit 1; }
+settle "$side/project" "$root/project" || exit 1
 rm -rf "$side"
+say_prebuilt
 left_out "$root/project"
 exit 0

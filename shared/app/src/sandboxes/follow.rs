@@ -22,6 +22,7 @@ use bobbin_core::records::run::{RunAnswer, RunEnd};
 use bobbin_core::tenant::budgets::MicroUsd;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::server::Starting;
 use super::{RunContext, Sandboxes, WorkTarget};
 
 /// Longest wait for the stream between two rounds of checks.
@@ -62,7 +63,7 @@ pub(super) async fn follow<B: RunContext>(
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent_in(target).await?;
-    let mut watch = Watch::new(sandboxes, context, target, what);
+    let mut watch = Following::new(sandboxes, context, target, what);
     let mut cursor = RunCursor::default();
     let mut cuts = 0;
     loop {
@@ -92,7 +93,7 @@ pub(super) async fn poll<B: RunContext>(
     let agent = sandboxes.agent_in(target).await?;
     let mut cuts = 0;
     loop {
-        let mut watch = Watch::new(sandboxes, context, target, what);
+        let mut watch = Following::new(sandboxes, context, target, what);
         let failure = match watch.once(&*agent).await {
             Ok(event) => return Ok(event),
             Err(error) => error.failure,
@@ -135,7 +136,7 @@ struct Others {
     seen: u32,
 }
 
-struct Watch<'a, B> {
+struct Following<'a, B> {
     sandboxes: &'a Sandboxes,
     context: &'a B,
     target: WorkTarget<'a>,
@@ -159,7 +160,7 @@ struct Watch<'a, B> {
 
 type Listened = Result<Event, AgentError>;
 
-impl<'a, B: RunContext> Watch<'a, B> {
+impl<'a, B: RunContext> Following<'a, B> {
     fn new(
         sandboxes: &'a Sandboxes,
         context: &'a B,
@@ -418,9 +419,9 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if trouble.is_none() && !self.what.cancel_known {
             let within_ms = self.sandboxes.settings.limits.turn.health_start_ms;
             let restarted = self.sandboxes.ensure_server(
-                self.target.sandbox,
-                self.target.generation,
-                (false, true),
+                self.context,
+                (self.target.sandbox, self.target.generation),
+                Starting::AGAIN,
                 within_ms,
             );
             return Event::Failed(match restarted.await {
@@ -488,6 +489,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             waiting: picture.waiting,
             ends_ms: picture.ends_ms,
             spending: picture.spending,
+            set_up: self.what.card.set_up.clone(),
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.card.model)
         };
         let showing = self.context.show(self.target.thread, &self.what.card.kind, at, card);

@@ -38,12 +38,18 @@ impl Sandboxes {
         &self,
         sandbox: &SandboxKey,
         generation: u32,
-        snapshot: Option<&str>,
+        ((snapshot, prebuild), wants_secrets): ((Option<&str>, Option<&str>), bool),
     ) -> Done {
-        let snapshot = snapshot.map(|name| self.usable(sandbox, name)).transpose()?;
+        let snapshot = match (snapshot, prebuild) {
+            (Some(name), _) => Some(self.usable(sandbox, name)?),
+            (None, Some(name)) => Some(self.usable_prebuild(sandbox, name)?),
+            (None, None) => None,
+        };
         // Without a key the server could not start, and the sandbox would be useless.
         let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
+            // One that is made without any gets none later.
+            Secrets::Outside(kept) if kept.is_empty() && wants_secrets => self.keep_first().await?,
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
@@ -163,10 +169,17 @@ impl Sandboxes {
         seen(stopped)
     }
 
-    pub(super) async fn delete(&self, sandbox: &SandboxKey, generation: u32) -> Done {
+    pub(super) async fn delete(
+        &self,
+        (sandbox, generation): (&SandboxKey, u32),
+        has_secrets: bool,
+    ) -> Done {
         let name = self.name(sandbox, generation);
         let deleted = self.provider.delete(Deletion::Named(&name)).await;
         self.forget(&name);
+        if deleted.is_ok() {
+            self.end_keys_of((sandbox, generation), has_secrets).await;
+        }
         seen(deleted)
     }
 }

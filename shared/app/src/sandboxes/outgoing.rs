@@ -107,7 +107,7 @@ pub struct Moving<'a> {
 
 /// Which commit is wanted.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+enum WorkWanted {
     /// The newest; made of uncommitted work, it has this time.
     Newest { at_ms: Ms },
     /// The one that a person was shown.
@@ -126,7 +126,7 @@ impl Sandboxes {
         carried: &Carried,
         (at_ms, pushed): (Ms, Option<&str>),
     ) -> Result<Event, Failure> {
-        let wanted = Wanted::Newest { at_ms };
+        let wanted = WorkWanted::Newest { at_ms };
         let pushed = pushed.and_then(|commit| commit.parse().ok());
         let read = self.read_work(forge, target, carried, wanted, pushed).await;
         let outgoing = match read {
@@ -190,7 +190,7 @@ impl Sandboxes {
                 PushEnd::Moved { at: Some(at) }
             });
         }
-        let wanted = Wanted::Shown(new);
+        let wanted = WorkWanted::Shown(new);
         let (_, work) = self.read_work(forge, target, carried, wanted, old).await?;
         if let Some(theirs) = follows
             && !work.commits.contains(&commit(theirs)?)
@@ -217,7 +217,7 @@ impl Sandboxes {
         forge: &dyn Forge,
         target: WorkTarget<'_>,
         carried: &Carried,
-        wanted: Wanted,
+        wanted: WorkWanted,
         since: Option<ObjectId>,
     ) -> Result<(ObjectId, OutgoingWork), NotRead> {
         let place = place(&carried.repository)?;
@@ -241,7 +241,7 @@ impl Sandboxes {
             _ => NotRead::Failed(error.failure),
         })?;
         let (head, bytes, from) = collected(ran.exit_code, &ran.text, &base)?;
-        if let Wanted::Shown(commit) = wanted
+        if let WorkWanted::Shown(commit) = wanted
             && commit != head
         {
             return Err(NotRead::Changed);
@@ -314,11 +314,11 @@ fn plain(why: &str) -> String {
 fn environment(
     (workspace, out): (&str, &str),
     (base, into): (&ObjectId, &str),
-    wanted: Wanted,
+    wanted: WorkWanted,
 ) -> BTreeMap<String, String> {
     let (at, commit) = match wanted {
-        Wanted::Newest { at_ms } => ((at_ms / 1_000).to_string(), String::new()),
-        Wanted::Shown(commit) => (String::new(), commit.to_string()),
+        WorkWanted::Newest { at_ms } => ((at_ms / 1_000).to_string(), String::new()),
+        WorkWanted::Shown(commit) => (String::new(), commit.to_string()),
     };
     BTreeMap::from([
         (WORKSPACE.to_owned(), workspace.to_owned()),
@@ -423,7 +423,7 @@ mod tests {
 
         fn run(
             &self,
-            wanted: Wanted,
+            wanted: WorkWanted,
             changed: &[(&str, &str)],
         ) -> Result<(ObjectId, usize), NotRead> {
             let mut environment =
@@ -441,7 +441,7 @@ mod tests {
         }
 
         fn newest(&self) -> Result<(ObjectId, usize), NotRead> {
-            self.run(Wanted::Newest { at_ms: AT_MS }, &[])
+            self.run(WorkWanted::Newest { at_ms: AT_MS }, &[])
         }
 
         /// What the worker reads after a run.
@@ -510,7 +510,7 @@ mod tests {
         place.sh("cd project && printf 'two\\n' >a.txt");
         let (first, _, _) = place.collect();
         assert_eq!(place.collect().0, first);
-        let later = Wanted::Newest { at_ms: AT_MS + 60_000 };
+        let later = WorkWanted::Newest { at_ms: AT_MS + 60_000 };
         assert_eq!(place.run(later, &[]).unwrap().0, first, "also at another time");
         place.sh("cd project && git update-ref -d refs/worktree/bobbin/outgoing");
         assert_eq!(place.collect().0, first, "also where nothing was kept");
@@ -525,7 +525,7 @@ mod tests {
         let place = Place::new();
         place.sh("cd project && printf 'two\\n' >a.txt");
         let (shown, bytes) = place.newest().unwrap();
-        let again = |commit| place.run(Wanted::Shown(commit), &[]);
+        let again = |commit| place.run(WorkWanted::Shown(commit), &[]);
         assert_eq!(again(shown).unwrap(), (shown, bytes));
         assert!(matches!(again(place.base), Err(NotRead::Changed)), "another one was shown");
         place.sh("cd project && printf new >new.txt");
@@ -550,7 +550,7 @@ mod tests {
     fn obstacles_are_told_in_words() {
         let place = Place::new();
         place.sh("cd project && printf 'two\\n' >a.txt");
-        let newest = Wanted::Newest { at_ms: AT_MS };
+        let newest = WorkWanted::Newest { at_ms: AT_MS };
         let words = why(place.run(newest, &[("BOBBIN_BYTES", "100")]));
         assert!(words.starts_with("The work is larger than 25 MB"), "{words}");
         let words = why(place.run(newest, &[(WORKSPACE, "elsewhere")]));
@@ -633,12 +633,12 @@ mod tests {
     fn worktrees_keep_commits_apart() {
         let place = Place::new();
         place.sh("cd project && git worktree add -q ../own && printf own >../own/own.txt && printf common >c.txt");
-        let newest = Wanted::Newest { at_ms: AT_MS };
+        let newest = WorkWanted::Newest { at_ms: AT_MS };
         let (common, _) = place.newest().unwrap();
         let (own, _) = place.run(newest, &[(WORKSPACE, "own")]).unwrap();
         assert_ne!(own, common);
-        assert_eq!(place.run(Wanted::Shown(common), &[]).unwrap().0, common);
-        assert_eq!(place.run(Wanted::Shown(own), &[(WORKSPACE, "own")]).unwrap().0, own);
+        assert_eq!(place.run(WorkWanted::Shown(common), &[]).unwrap().0, common);
+        assert_eq!(place.run(WorkWanted::Shown(own), &[(WORKSPACE, "own")]).unwrap().0, own);
     }
 
     #[test]

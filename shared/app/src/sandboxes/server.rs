@@ -16,11 +16,13 @@ use futures::future::join;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::Sandboxes;
+use super::capped::{NewKey, ServerCap, ServerKey};
+use super::project_secrets::{OpenedSecrets, PlacedSecrets, is_refusal};
 use super::vault::names;
+use super::{RunContext, Sandboxes};
 
 /// Longest time for the script, which ends an unresponsive server and creates a repository.
-const START_MS_MAX: u64 = 30_000;
+pub(super) const START_MS_MAX: u64 = 30_000;
 /// First and longest interval of health checks. In between the interval is a fraction of the time so far, so that the
 /// server is found soon after it is up.
 const HEALTH_POLL_MS: u64 = 100;
@@ -36,6 +38,22 @@ const HEALTH_LOOKS_MAX: usize = (HEALTH_LOOK_MS_MAX / HEALTH_POLL_MS) as usize;
 const PREVIEW_MS: u64 = 4_000;
 /// Characters of the server's last output that are passed on.
 const LAST_WORDS_CHARS_MAX: usize = 600;
+
+/// How a server is made sure of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Starting {
+    /// The sandbox is new.
+    pub(super) is_new: bool,
+    /// First end a server that runs.
+    pub(super) restart: bool,
+    /// What it may spend.
+    pub(super) cap: ServerCap,
+}
+
+impl Starting {
+    /// A server that hangs is ended and started again.
+    pub(super) const AGAIN: Self = Self { is_new: false, restart: true, cap: ServerCap::AsBefore };
+}
 
 impl Sandboxes {
     pub(super) async fn check_server(
@@ -60,19 +78,20 @@ impl Sandboxes {
         }
     }
 
-    pub(super) async fn ensure_server(
+    pub(super) async fn ensure_server<B: RunContext>(
         &self,
-        key: &SandboxKey,
-        generation: u32,
-        (is_new, restart): (bool, bool),
+        context: &B,
+        (key, generation): (&SandboxKey, u32),
+        how: Starting,
         within_ms: u64,
     ) -> Result<Event, Failure> {
+        let Starting { is_new, restart, .. } = how;
         if !self.runtime.facts().has_server {
             return self.prepare_bare(key, generation).await;
         }
         let name = self.name(key, generation);
         // A server without a key would be started for nothing.
-        let keys = self.runtime.keys()?;
+        let mut keys = self.runtime.keys()?;
         // Both at once. The script leaves a server alone if only its old preview is unreachable.
         let look = async {
             let agent = self.agent(key, generation).await?;
@@ -82,30 +101,57 @@ impl Sandboxes {
         let (look, sandbox) = join(look, self.provider.observe(&name)).await;
         let (agent, is_healthy) = look?;
         if is_healthy {
-            return Ok(Event::Healthy);
+            return Ok(self.known_key(key, generation).await);
         }
         let sandbox = sandbox?;
         running(&sandbox)?;
         let mut launch = self.launch(key, generation, restart)?;
-        let held = self.keys_for(&sandbox, &keys).await?;
+        let place = (key, generation);
+        let mut own = self.key_for(place, &sandbox, (how, &launch), &keys).await?;
+        let secrets = context.project_secrets().await?;
+        let mut placed = match &own {
+            ServerKey::Stays(_) => PlacedSecrets::default(),
+            _ => {
+                let of = (&secrets, context.has_project_secrets());
+                let network = self.limit(&sandbox, of, &keys).await?;
+                let mut placed = self.place(&sandbox, &secrets).await?;
+                placed.given.network = network;
+                placed
+            }
+        };
+        let held = self.held_by(&sandbox, (&mut own, &mut placed), &keys).await?;
+        self.end_keys_before(&own).await;
+        if context.has_project_secrets() {
+            self.forget_removed(&sandbox, &keys, &placed).await;
+        }
+        let is_own = own.put_first(&mut keys);
+        // What Bobbin itself sets is not a project's to set.
+        for (variable, value) in placed.variables() {
+            launch.environment.entry(variable).or_insert(value);
+        }
         launch.environment.extend(held.clone());
         let started = async {
-            self.run_start_script(&sandbox, &launch).await?;
+            // A server that keeps its key may not be started without one.
+            if !matches!(own, ServerKey::Stays(_)) {
+                self.run_start_script(&sandbox, (&launch, &secrets)).await?;
+            }
             Ok::<_, Failure>(self.healthy_within(&*agent, within_ms).await)
         };
-        let looked = async { !is_new || self.puts_secrets_in(&sandbox, &keys, &held).await };
+        // A secret that was just changed takes seconds to be put in, and the key that it was has ended.
+        let is_changed = is_new || is_own;
+        let looked = async { !is_changed || self.puts_secrets_in(&sandbox, &keys, &held).await };
         let (started, puts_in) = join(started, looked).await;
-        if !puts_in {
+        if is_new && !puts_in {
             return Ok(Event::SecretsNotPutIn);
         }
         match started? {
-            Ok(()) => Ok(Event::Healthy),
+            Ok(()) => Ok(own.healthy(placed.given)),
             Err(error) => match error.failure.clone() {
                 failure @ (Failure::SandboxGone
                 | Failure::NonRecoverable { .. }
                 | Failure::Outage { .. }) => Err(failure),
                 _ => {
-                    let words = self.last_words(&sandbox, &launch.environment).await;
+                    let words = self.last_words(&sandbox, (&launch, &secrets)).await;
                     Err(Failure::ResumeFailed {
                         seen: format!("{error}. {words}").trim().to_owned(),
                     })
@@ -119,7 +165,7 @@ impl Sandboxes {
         let sandbox = self.find(key, generation).await?;
         running(&sandbox)?;
         let launch = self.launch(key, generation, false)?;
-        self.run_start_script(&sandbox, &launch).await?;
+        self.run_start_script(&sandbox, (&launch, &OpenedSecrets::default())).await?;
         Ok(Event::Healthy)
     }
 
@@ -160,7 +206,7 @@ impl Sandboxes {
     async fn run_start_script(
         &self,
         sandbox: &Sandbox,
-        launch: &ServerLaunch,
+        (launch, secrets): (&ServerLaunch, &OpenedSecrets),
     ) -> Result<(), Failure> {
         let timeout = Duration::from_millis(START_MS_MAX);
         let ServerLaunch { script, environment, .. } = launch;
@@ -169,7 +215,10 @@ impl Sandboxes {
             Ok(ran) if ran.exit_code == 0 => Ok(()),
             Ok(ran) => Err(match launch.refused(ran.exit_code) {
                 Some(failure) => failure,
-                None => Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) },
+                None => {
+                    let said = without(ran.text, secrets.values());
+                    Failure::ResumeFailed { seen: self.sayable(&said, environment) }
+                }
             }),
             Err(error) if error.kind == ErrorKind::CommandTimeout => {
                 Err(Failure::ResumeFailed { seen: "the start script timed out".to_owned() })
@@ -178,24 +227,87 @@ impl Sandboxes {
         }
     }
 
+    /// The model keys for the server's environment; without a new capped key, if that finds no place.
+    async fn held_by(
+        &self,
+        sandbox: &Sandbox,
+        (own, placed): (&mut ServerKey, &mut PlacedSecrets),
+        keys: &[ModelKey],
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        match own {
+            ServerKey::Stays(_) => return Ok(BTreeMap::new()),
+            ServerKey::OfStack(_) => {}
+            ServerKey::New(new) => match self.keys_for(sandbox, keys, (Some(new), placed)).await {
+                Ok(held) => return Ok(held),
+                Err(failure) => {
+                    self.take_back(new, &failure.to_string()).await;
+                    *own = ServerKey::OfStack(new.before());
+                }
+            },
+        }
+        self.keys_for(sandbox, keys, (None, placed)).await
+    }
+
+    /// Puts the placeholders of the model keys and of these secrets into the sandbox.
+    pub(super) async fn mount(
+        &self,
+        sandbox: &Sandbox,
+        keys: &[ModelKey],
+        placed: &mut PlacedSecrets,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        self.keys_for(sandbox, keys, (None, placed)).await
+    }
+
+    /// Has the provider forget the secrets that were removed. What fails is left to the sandbox's end.
+    async fn forget_removed(&self, sandbox: &Sandbox, keys: &[ModelKey], placed: &PlacedSecrets) {
+        let models = keys.iter().map(|key| key.variable);
+        let stays: Vec<&str> = models.chain(placed.outside.keys().map(String::as_str)).collect();
+        if let Ok(store) = self.provider.facts().secrets
+            && let Err(error) = store.forget(&sandbox.name, &stays).await
+        {
+            tracing::warn!(event = "project.secrets.left", sandbox = sandbox.name, %error, "removed secrets stay with the provider until their sandbox ends");
+        }
+    }
+
     /// The model keys for the server's environment: placeholders, in a sandbox that was created with them.
     async fn keys_for(
         &self,
         sandbox: &Sandbox,
         keys: &[ModelKey],
+        (own, placed): (Option<&NewKey>, &mut PlacedSecrets),
     ) -> Result<BTreeMap<String, String>, Failure> {
         let is_outside = |key: &&ModelKey| sandbox.has_placeholders() && !key.hosts.is_empty();
         let inside = keys.iter().filter(|key| !is_outside(key));
         let mut held: BTreeMap<String, String> =
             inside.map(|key| (key.variable.to_owned(), key.value.clone())).collect();
+        if let Some(own) = own
+            && let Some(value) = held.get_mut(own.variable)
+        {
+            own.made.value.expose().clone_into(value);
+        }
         if sandbox.has_placeholders()
-            && let Secrets::Outside(placeholders) = &self.keep(keys).await?
+            && let Secrets::Outside(mut placeholders) = self.keep(keys).await?
             && let Ok(store) = self.provider.facts().secrets
         {
-            store.mount(sandbox, &names(placeholders)).await?;
+            let replaced = own.filter(|own| !held.contains_key(own.variable));
+            if let Some(own) = replaced {
+                placeholders.extend(self.keep_own(sandbox, own, keys).await?);
+            }
+            let placeholders = &placeholders;
+            let mut all = names(placeholders);
+            all.extend(names(&placed.outside));
+            match store.mount(sandbox, &all).await {
+                Err(error) if is_refusal(&error.failure) && !placed.outside.is_empty() => {
+                    placed.not_mounted();
+                    store.mount(sandbox, &names(placeholders)).await?;
+                }
+                mounted => mounted?,
+            }
             let text =
                 |(variable, one): (&String, &Placeholder)| (variable.clone(), one.text.clone());
             held.extend(placeholders.iter().map(text));
+        } else {
+            placed.not_mounted();
         }
         Ok(held)
     }
@@ -203,13 +315,14 @@ impl Sandboxes {
     async fn last_words(
         &self,
         sandbox: &Sandbox,
-        environment: &BTreeMap<String, String>,
+        (launch, secrets): (&ServerLaunch, &OpenedSecrets),
     ) -> String {
         let script = self.runtime.facts().last_words;
         let timeout = Duration::from_millis(START_MS_MAX);
         match self.provider.exec(sandbox, script, &BTreeMap::new(), timeout).await {
             Ok(ran) if !ran.text.trim().is_empty() => {
-                format!("Its last output: {}", self.sayable(&ran.text, environment))
+                let said = without(ran.text, secrets.values());
+                format!("Its last output: {}", self.sayable(&said, &launch.environment))
             }
             Ok(_) => "It left no output.".to_owned(),
             Err(error) => format!("Its log could not be read: {error}"),
@@ -217,7 +330,7 @@ impl Sandboxes {
     }
 
     /// Output of the sandbox without the secrets that it was given.
-    fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
+    pub(super) fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
         let mut words = words.to_owned();
         let secret =
             |name: &&String| ["_KEY", "_PASSWORD", "_TOKEN"].iter().any(|end| name.ends_with(end));
@@ -230,6 +343,11 @@ impl Sandboxes {
         let from = words.char_indices().rev().nth(LAST_WORDS_CHARS_MAX - 1).map_or(0, |(at, _)| at);
         words[from..].to_owned()
     }
+}
+
+/// The words without these values.
+fn without<'a>(words: String, values: impl Iterator<Item = &'a str>) -> String {
+    values.fold(words, |words, value| words.replace(value, "***"))
 }
 
 pub(super) fn running(sandbox: &Sandbox) -> Result<(), Failure> {

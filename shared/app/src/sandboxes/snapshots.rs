@@ -1,18 +1,28 @@
 //! Snapshots of a thread's sandbox, and sandboxes created from one.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::base::ids::{Ms, SandboxKey, digest};
+use bobbin_core::protocol::effect::PrebuildShare;
 use bobbin_core::protocol::event::Event;
+use bobbin_core::records::recipe::ProjectService;
 use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_sandbox::labels::StackIdentity;
 
-use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState};
+use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState, SnapshotStore};
 use tokio::time::sleep;
 
 use super::Sandboxes;
+use super::clone::OF;
 use super::lifecycle::Done;
+
+pub(super) const MARK: &str = include_str!("prebuild.sh");
+/// Time for marking a disk.
+const MARK_TIME: Duration = Duration::from_secs(30);
+/// Hex digits that tell images apart.
+const IMAGE_DIGITS: usize = 16;
 
 impl Sandboxes {
     fn stack(&self) -> StackIdentity<'_> {
@@ -29,23 +39,80 @@ impl Sandboxes {
             })
     }
 
+    /// The prebuild with this name, if it is the tenant's.
+    pub(super) fn usable_prebuild(
+        &self,
+        sandbox: &SandboxKey,
+        name: &str,
+    ) -> Result<SnapshotName, Failure> {
+        let known = SnapshotName::parse(self.stack(), name);
+        known
+            .filter(|known| known.is_prebuild_of(&sandbox.tenant()))
+            .ok_or_else(|| Failure::TurnFailed { reason: "There is no such prebuild.".to_owned() })
+    }
+
+    /// What a sandbox without a snapshot begins with, as a hash; `None`: no snapshots are made here.
+    #[must_use]
+    pub fn image(&self) -> Option<String> {
+        let facts = self.provider.facts();
+        facts.snapshots.ok().map(|_| digest(&["image", facts.image])[..IMAGE_DIGITS].to_owned())
+    }
+
+    /// Marks the disk as a prebuild's, and makes room for it among the tenant's.
+    async fn prepare_prebuild(
+        &self,
+        (sandbox, generation): (&SandboxKey, u32),
+        snapshots: &dyn SnapshotStore,
+        at_ms: Ms,
+        share: &PrebuildShare,
+    ) -> Result<(), Failure> {
+        let found = self.find_running(sandbox, generation).await?;
+        let environment = BTreeMap::from([(OF.to_owned(), self.name(sandbox, generation))]);
+        let marked = self.provider.exec(&found, MARK, &environment, MARK_TIME).await;
+        let marked = marked.map_err(|error| error.failure)?;
+        if marked.exit_code != 0 {
+            return Err(Failure::Wait { after_ms: 0, seen: "the disk was not marked".to_owned() });
+        }
+        let tenant = sandbox.tenant();
+        let listed = snapshots.list().await?.into_iter().map(|one| one.name);
+        let (own, mut others): (Vec<_>, Vec<_>) = listed
+            .filter(|name| name.is_prebuild_of(&tenant))
+            .partition(|name| name.is_of(self.stack(), sandbox));
+        others.sort_by_key(SnapshotName::at_ms);
+        let surplus = (others.len() + 1).saturating_sub(share.most as usize);
+        let is_left =
+            |name: &&SnapshotName| name.at_ms() < at_ms && !share.keeps.contains(&name.to_string());
+        let left = own.iter().filter(is_left);
+        for name in others.iter().take(surplus).chain(left) {
+            tracing::info!(event = "prebuild.replaced", %name, "a prebuild gives way to a newer one");
+            snapshots.delete(name).await?;
+        }
+        Ok(())
+    }
+
     /// Requests a snapshot, or checks the progress of one.
     pub(super) async fn snapshot(
         &self,
-        sandbox: &SandboxKey,
-        generation: u32,
-        at_ms: Ms,
-        after_ms: u64,
+        (sandbox, generation): (&SandboxKey, u32),
+        (at_ms, after_ms): (Ms, u64),
+        services: &[ProjectService],
+        share: Option<&PrebuildShare>,
     ) -> Done {
         let failed = |why: &str| {
             let why = why.to_owned();
             Ok(SnapshotSeen::Failed { why })
         };
-        let name = SnapshotName::new(self.stack(), sandbox, generation, at_ms);
+        let of_kind = if share.is_some() { SnapshotName::prebuild } else { SnapshotName::new };
+        let name = of_kind(self.stack(), sandbox, generation, at_ms);
         let seen = match self.provider.facts().snapshots() {
             Err(why) => failed(&why),
             Ok(snapshots) => {
                 sleep(Duration::from_millis(after_ms)).await;
+                self.hold_services((sandbox, generation), services, "stop").await;
+                if let (0, Some(share)) = (after_ms, share) {
+                    let of = (sandbox, generation);
+                    self.prepare_prebuild(of, snapshots, at_ms, share).await?;
+                }
                 match snapshots.create(&name).await {
                     Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
                     Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
@@ -63,6 +130,9 @@ impl Sandboxes {
                 }
             }
         };
+        if !matches!(seen, Ok(SnapshotSeen::UnderWay)) {
+            self.hold_services((sandbox, generation), services, "start").await;
+        }
         seen.map(|seen| Event::SnapshotSeen { name: name.to_string(), seen })
     }
 

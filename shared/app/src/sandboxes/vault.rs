@@ -10,10 +10,11 @@ use std::time::Duration;
 use bobbin_agent::ModelKey;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::secret_version;
-use bobbin_sandbox::{HostedSecret, Placeholder, Secrets};
+use bobbin_sandbox::{HostedSecret, Placeholder, Sandbox, Secrets};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::capped::NewKey;
 use super::{PREPARE_MS_MAX, Sandboxes};
 
 /// How long the provider's answer is trusted: another worker may still write a key that has been replaced.
@@ -39,6 +40,34 @@ impl Sandboxes {
         }
     }
 
+    /// Has the provider keep a capped key for its sandbox alone, in the place of the stack's.
+    ///
+    /// # Errors
+    /// There is no room for it, or the class of the provider's failure.
+    pub(super) async fn keep_own(
+        &self,
+        sandbox: &Sandbox,
+        own: &NewKey,
+        keys: &[ModelKey],
+    ) -> Result<BTreeMap<String, Placeholder>, Failure> {
+        let value = own.made.value.expose();
+        let replaced = keys.iter().find(|key| key.variable == own.variable);
+        let secret = HostedSecret {
+            variable: own.variable.to_owned(),
+            value: value.to_owned(),
+            version: secret_version(&self.settings.stack_key, own.variable, value),
+            hosts: replaced.map(|key| key.hosts.clone()).unwrap_or_default(),
+            owner: self.settings.keys_of.clone(),
+            sandbox: Some(sandbox.name.clone()),
+        };
+        let nowhere = |why: &str| Failure::Wait { after_ms: 0, seen: why.to_owned() };
+        let store = self.provider.facts().secrets.map_err(nowhere)?;
+        match store.keep(&[secret]).await? {
+            Secrets::Outside(kept) => Ok(kept),
+            Secrets::Nowhere { seen } => Err(nowhere(&seen)),
+        }
+    }
+
     /// Makes sure that the provider holds these keys.
     ///
     /// # Errors
@@ -56,11 +85,12 @@ impl Sandboxes {
             return Ok(kept.clone());
         }
         let hosted = |key: &ModelKey| HostedSecret {
-            variable: key.variable,
+            variable: key.variable.to_owned(),
             value: key.value.clone(),
             version: secret_version(&self.settings.stack_key, key.variable, &key.value),
             hosts: key.hosts.clone(),
             owner: self.settings.keys_of.clone(),
+            sandbox: None,
         };
         let secrets: Vec<HostedSecret> =
             keys.iter().filter(|key| !key.hosts.is_empty()).map(hosted).collect();

@@ -127,7 +127,7 @@ async fn pointers_and_submodules_are_named() {
     let event = carrier.carry(&place).await;
     let Event::Carried { carried, left_out } = event else { panic!("{event:?}") };
     let (submodules, large) = (vec!["lib".to_owned()], vec!["video.mp4".to_owned()]);
-    assert_eq!(*left_out, LeftOut { submodules, large, ..LeftOut::default() });
+    assert_eq!(*left_out, LeftOut { submodules, large, is_new: true, ..LeftOut::default() });
     let work = format!("{pointer} | sed s/9b43/0000/ >other.mp4");
     assert_eq!(
         why(pushed(&place, &carrier, &carried, &work).await),

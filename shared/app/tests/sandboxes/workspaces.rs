@@ -128,7 +128,7 @@ const fn conversation(thread: &ThreadKey) -> ConversationKey<'_> {
 }
 
 /// The server of the scene's sandbox, as whoever has its password reaches it.
-async fn server(scene: &Scene) -> (Http, bobbin_core::base::endpoint::Endpoint, String) {
+pub(super) async fn server(scene: &Scene) -> (Http, bobbin_core::base::endpoint::Endpoint, String) {
     let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let runtime = runtime(&models(&scene.model));
@@ -223,9 +223,9 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
 
 /// A new sandbox with a repository, and its server.
 async fn with_repository(scene: &Scene) {
-    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
+    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None, prebuild: None })).await;
     scene.until(SandboxState::Running).await;
-    assert_eq!(scene.perform(clone("acme/api")).await, whole());
+    assert_eq!(scene.perform(clone("acme/api")).await, whole(true));
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
 }
 
@@ -291,6 +291,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
             agent: None,
             images,
             sending: FIRST,
+            limit: None,
         }))
         .await;
     assert_eq!(sent, Event::Prompted);

@@ -5,9 +5,12 @@ use std::borrow::Cow;
 
 use bobbin_core::tenant::budgets::{self, BudgetKind};
 use bobbin_core::tenant::commands::argument::{
-    ALLOW, BUDGET, CHANNEL, CLOSE, DEFAULT, DISALLOW, NONE, OPEN, PERSON, REPOSITORY, ROLE,
-    SANDBOXES, SHOW, VALUE, WHAT,
+    ACCESS, ALLOW, BUDGET, CHANNEL, CLOSE, DEFAULT, DISALLOW, ENVIRONMENT, HOSTS, NAME, NETWORK,
+    NONE, OPEN, PERSON, READABLE, RECIPE, REMOVE, REPOSITORY, ROLE, SANDBOXES, SECRET, SET_UP,
+    SHOW, VALUE, WHAT,
 };
+use bobbin_core::tenant::project_networks::NetworkAccess;
+use bobbin_core::tenant::project_secrets::{SecretWish, hosts};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange, SettingsList};
 
 use super::interaction::InvokedCommand;
@@ -45,6 +48,9 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, Cow<'st
             Ok(SettingsChange::Close { channel, repository })
         }
         Some(BUDGET) => budget(command),
+        Some(ENVIRONMENT) => environment(command),
+        Some(SECRET) => secret(command),
+        Some(NETWORK) => network(command),
         _ => Err("This setting no longer exists. `/help` shows the current commands.".into()),
     }
 }
@@ -57,6 +63,38 @@ fn budget(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>>
     });
     let set = budgets::typed(filled_in).map_err(|wrong| wrong.to_string())?;
     Ok(if set.is_empty() { SettingsChange::Show } else { SettingsChange::Budgets { set } })
+}
+
+fn environment(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
+    let repository = command.text(REPOSITORY).ok_or("Name the repository, as owner/name.")?;
+    let text = command.text(RECIPE).ok_or("Say how it is made ready, or off, or own.")?;
+    Ok(SettingsChange::Environment { repository: repository.to_owned(), text: text.to_owned() })
+}
+
+fn secret(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
+    let repository = command.text(REPOSITORY).ok_or("Name the repository, as owner/name.")?;
+    let name = command.text(NAME).ok_or("Name the secret.")?;
+    let (repository, name) = (repository.to_owned(), name.to_owned());
+    if command.flag(REMOVE) {
+        return Ok(SettingsChange::RemoveSecret { repository, name });
+    }
+    Ok(SettingsChange::Secret(SecretWish {
+        repository,
+        name,
+        hosts: hosts(command.text(HOSTS).unwrap_or_default()),
+        readable: command.flag(READABLE),
+        set_up: command.flag(SET_UP),
+    }))
+}
+
+fn network(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
+    let repository = command.text(REPOSITORY).ok_or("Name the repository, as owner/name.")?;
+    let access = command.text(ACCESS).and_then(NetworkAccess::named);
+    Ok(SettingsChange::Network {
+        repository: repository.to_owned(),
+        access: access.ok_or("Choose open, listed or off.")?,
+        hosts: hosts(command.text(HOSTS).unwrap_or_default()),
+    })
 }
 
 /// A repository, and the channel for which it is opened or closed.
@@ -154,6 +192,56 @@ mod tests {
         );
         assert_eq!(asked("close", options), Ok(SettingsChange::Close { channel, repository }));
         assert!(asked("open", json!([])).is_err());
+    }
+
+    #[test]
+    fn a_network_is_open_listed_or_off() {
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        let listed = json!([
+            text("repository", "acme/api"),
+            text("access", "listed"),
+            text("hosts", "a.example.com")
+        ]);
+        let (repository, access) = ("acme/api".to_owned(), NetworkAccess::Listed);
+        let hosts = vec!["a.example.com".to_owned()];
+        assert_eq!(
+            asked("network", listed),
+            Ok(SettingsChange::Network { repository, access, hosts })
+        );
+        let odd = json!([text("repository", "acme/api"), text("access", "shut")]);
+        assert_eq!(asked("network", odd), Err("Choose open, listed or off.".into()));
+    }
+
+    #[test]
+    fn a_secret_is_wished_or_removed() {
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        let named = [text("repository", "acme/api"), text("name", "NPM_TOKEN")];
+        let yes = |name: &str| json!({"name": name, "type": 5, "value": true});
+        let [repository, name] = named.clone();
+        let wish = json!([
+            repository,
+            name,
+            text("hosts", "a.example.com, *.b.example.com"),
+            yes("set-up")
+        ]);
+        assert_eq!(
+            asked("secret", wish),
+            Ok(SettingsChange::Secret(SecretWish {
+                repository: "acme/api".to_owned(),
+                name: "NPM_TOKEN".to_owned(),
+                hosts: vec!["a.example.com".to_owned(), "*.b.example.com".to_owned()],
+                readable: false,
+                set_up: true,
+            }))
+        );
+        let [repository, name] = named;
+        assert_eq!(
+            asked("secret", json!([repository, name, yes("remove")])),
+            Ok(SettingsChange::RemoveSecret {
+                repository: "acme/api".to_owned(),
+                name: "NPM_TOKEN".to_owned()
+            })
+        );
     }
 
     #[test]

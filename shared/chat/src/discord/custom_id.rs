@@ -24,6 +24,8 @@ pub enum CustomId {
     Again { turn: TurnId },
     /// Show what this turn changed in the files.
     Diff { turn: TurnId },
+    /// Show what the project's set-up has said in this turn.
+    SetUpLog { turn: TurnId },
     /// Show what a pull request would publish.
     Publish,
     /// Publish what the message shows.
@@ -116,6 +118,7 @@ impl CustomId {
             Self::Now { turn } => format!("v1:now:{turn}"),
             Self::Again { turn } => format!("v1:again:{turn}"),
             Self::Diff { turn } => format!("v1:diff:{turn}"),
+            Self::SetUpLog { turn } => format!("v1:set-up:{turn}"),
             Self::Publish => "v1:publish".to_owned(),
             Self::Push { commit } => format!("v1:push:{commit}"),
             Self::Fix { name } => format!("v1:fix:{name}"),
@@ -157,6 +160,7 @@ impl CustomId {
             ["v1", "now", turn] if plain(turn) => Some(Self::Now { turn: turn.into() }),
             ["v1", "again", turn] if plain(turn) => Some(Self::Again { turn: turn.into() }),
             ["v1", "diff", turn] if plain(turn) => Some(Self::Diff { turn: turn.into() }),
+            ["v1", "set-up", turn] if plain(turn) => Some(Self::SetUpLog { turn: turn.into() }),
             ["v1", "publish"] => Some(Self::Publish),
             ["v1", "push", commit] if plain(commit) => {
                 Some(Self::Push { commit: commit.to_owned() })

@@ -11,6 +11,8 @@ pub const NOW_ACTION: &str = "v1:now";
 pub const STOP_ALL_ACTION: &str = "v1:stopall";
 /// Action id of the button that shows a turn's changes; its value is the turn's id.
 pub const DIFF_ACTION: &str = "v1:diff";
+/// Action id of the button that shows what the project's set-up has said; its value is the turn's id.
+pub const SET_UP_LOG_ACTION: &str = "v1:set-up";
 /// Action id of the button that shows what a pull request would publish; its value is the turn's id.
 pub const PUBLISH_ACTION: &str = "v1:publish:show";
 /// Action id of the button that begins a fix of a pull request; its value is the fix's name.

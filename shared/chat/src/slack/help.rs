@@ -13,6 +13,9 @@ config open owner/name` (or `all`; `here` at the end: this channel only) lets ta
 ends that. `/bobbin \
 config budget turn:2 thread:5 user-day:10 channel-month:100 month:300` (each optional, in dollars; `none` clears one) \
 bounds what may be spent on models. `/bobbin \
+config secret owner/name NPM_TOKEN registry.example.com` (with `set-up` for set-up steps too, `readable` for what the agent \
+has to read, `remove` instead of a host to remove it) answers with a link to a page for the value. `/bobbin \
+config network owner/name listed api.example.com` (or `off`, `open`) limits what its sandboxes reach. `/bobbin \
 config direct one` turns all direct messages of a person into one thread with one sandbox; `direct each` gives each \
 message its own thread again. The first allowed channel or user closes Bobbin to all others.";
 

@@ -9,8 +9,8 @@ use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{
     ACT_ACTION, AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION,
-    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, REVIEW_ACTION, SEND, SHORTCUT,
-    STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
+    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, REVIEW_ACTION, SEND, SET_UP_LOG_ACTION,
+    SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -89,6 +89,9 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     }
     if action.action_id == DIFF_ACTION {
         return Some(Want::Diff { turn: Some(value.into()) });
+    }
+    if action.action_id == SET_UP_LOG_ACTION {
+        return Some(Want::SetUpLog { turn: value.into() });
     }
     if action.action_id == PUBLISH_ACTION {
         return Some(Want::Publish { step: review::asked(None, None) });
@@ -176,6 +179,7 @@ fn clicked(interaction: &InteractionPayload, app: &App) -> Inbound {
                 Want::Now { .. } => "send now",
                 Want::Again { .. } => "run again",
                 Want::Diff { .. } => "diff",
+                Want::SetUpLog { .. } => "set-up log",
                 Want::Publish { .. } => "publish",
                 Want::Say { .. } => "text too long",
                 _ => "ask settled",

@@ -3,10 +3,14 @@
 use bobbin_core::base::ids::BadSandboxName;
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
 use bobbin_core::tenant::budgets::{self, NoBudget};
-use bobbin_core::tenant::commands::argument::{BUDGET, REMOVE};
+use bobbin_core::tenant::commands::argument::{
+    BUDGET, ENVIRONMENT, NETWORK, READABLE, REMOVE, SECRET, SET_UP,
+};
 use bobbin_core::tenant::commands::{Argument, Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
+use bobbin_core::tenant::project_networks::NetworkAccess;
+use bobbin_core::tenant::project_secrets::{SecretWish, hosts};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{DefaultKind, NotChanged, SettingsChange, SettingsList};
 use bobbin_core::tenant::setup_link::OWNERS;
@@ -75,12 +79,72 @@ pub(super) fn budget(words: &str) -> Option<Result<SettingsChange, NoBudget>> {
     }))
 }
 
+/// Parses the words after `/bobbin config` about a project: `environment acme/api {set-up: [make]}`. `None`: they say
+/// something else.
+pub(super) fn environment(words: &str) -> Option<SettingsChange> {
+    let (first, rest) = words.trim().split_once(char::is_whitespace)?;
+    if !first.eq_ignore_ascii_case(ENVIRONMENT) {
+        return None;
+    }
+    let (repository, text) = rest.trim().split_once(char::is_whitespace)?;
+    let (repository, text) = (repository.to_owned(), decoded(text));
+    Some(SettingsChange::Environment { repository, text })
+}
+
+/// Parses the words after `/bobbin config` about a secret: `secret acme/api NPM_TOKEN registry.example.com set-up`, or
+/// with `remove` alone behind the name. `None`: not understood.
+fn secret(words: &[&str]) -> Option<SettingsChange> {
+    let [_, repository, name, rest @ ..] = words else { return None };
+    let (repository, name) = (typed(repository, None), typed(name, None));
+    let is = |word: &str, flag: &str| {
+        let word = word.to_ascii_lowercase();
+        word == flag || word.strip_prefix(flag) == Some(":yes")
+    };
+    if let [remove] = rest
+        && is(remove, REMOVE)
+    {
+        return Some(SettingsChange::RemoveSecret { repository, name });
+    }
+    let is_flag = |word: &&&str| is(word, READABLE) || is(word, SET_UP);
+    let named = rest.iter().filter(|word| !is_flag(word)).flat_map(|word| hosts_in(word));
+    Some(SettingsChange::Secret(SecretWish {
+        repository,
+        name,
+        hosts: named.collect(),
+        readable: rest.iter().any(|word| is(word, READABLE)),
+        set_up: rest.iter().any(|word| is(word, SET_UP)),
+    }))
+}
+
+/// Parses the words after `/bobbin config` about a network: `network acme/api listed api.example.com`. `None`: not
+/// understood.
+fn network(words: &[&str]) -> Option<SettingsChange> {
+    let [_, repository, access, rest @ ..] = words else { return None };
+    Some(SettingsChange::Network {
+        repository: typed(repository, None),
+        access: NetworkAccess::named(access)?,
+        hosts: rest.iter().flat_map(|word| hosts_in(word)).collect(),
+    })
+}
+
+/// Hosts in a word. Slack makes a link of what looks like one.
+fn hosts_in(word: &str) -> Vec<String> {
+    let typed = typed(word, None);
+    let is_link = word.starts_with('<');
+    let bare = typed.split_once("://").filter(|_| is_link).map(|(_, host)| host);
+    hosts(bare.unwrap_or(&typed))
+}
+
 /// Parses the words after `/bobbin config`; `channel` is where they were typed. `None`: not understood.
 pub(super) fn config(words: &str, channel: &str) -> Option<SettingsChange> {
+    let typed = words;
     let words: Vec<&str> = words.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     match lower[..] {
+        [ENVIRONMENT, ..] => environment(typed),
+        [SECRET, ..] => secret(&words),
+        [NETWORK, ..] => network(&words),
         [] | ["show"] => Some(SettingsChange::Show),
         ["direct", "one"] => Some(SettingsChange::Direct { one_thread: true }),
         ["direct", "each"] => Some(SettingsChange::Direct { one_thread: false }),
@@ -533,6 +597,30 @@ mod tests {
         for task in ["github issues", "github connect the repositories"] {
             assert_eq!(mentioned(task), None, "{task}");
         }
+    }
+
+    #[test]
+    fn secrets_and_networks_are_understood() {
+        let (repository, name) = ("acme/api".to_owned(), "NPM_TOKEN".to_owned());
+        let wish = SecretWish {
+            repository: repository.clone(),
+            name: name.clone(),
+            hosts: vec!["a.example.com".to_owned(), "*.b.example.com".to_owned()],
+            readable: false,
+            set_up: true,
+        };
+        let linked =
+            "secret acme/api NPM_TOKEN <http://a.example.com|a.example.com> *.b.example.com set-up";
+        assert_eq!(config(linked, "C1"), Some(SettingsChange::Secret(wish)));
+        let remove = SettingsChange::RemoveSecret { repository: repository.clone(), name };
+        assert_eq!(config("secret acme/api NPM_TOKEN remove", "C1"), Some(remove));
+        let (access, hosts) = (NetworkAccess::Listed, vec!["a.example.com".to_owned()]);
+        assert_eq!(
+            config("network acme/api listed a.example.com", "C1"),
+            Some(SettingsChange::Network { repository, access, hosts })
+        );
+        assert_eq!(config("network acme/api shut", "C1"), None);
+        assert_eq!(config("secret acme/api", "C1"), None);
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use bobbin_cloud::store::{Store, Written};
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
-use bobbin_core::tenant::budgets::{BudgetScope, BudgetWrite, MicroUsd};
+use bobbin_core::records::spending::Reservation;
+use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, BudgetWrite, MicroUsd};
 use futures::future::join_all;
+use serde_json::json;
 
-use crate::support::{Cloud, aws, both};
+use crate::support::{Cloud, Meter, aws, both, metered};
 
 const DOLLAR: i64 = 1_000_000;
 
@@ -72,6 +75,64 @@ async fn sums_change_with_the_record_alone() {
     assert_eq!(store.forget_sums(&tenant, "ann", &today).await.unwrap(), 0);
     assert_eq!(store.forget_sums(&tenant, "ann", &[]).await.unwrap(), 1);
     assert_eq!(sums().await, [0, 420_000]);
+}
+
+/// What the two writes of a turn are billed as that is part of these sums, and has set something aside if it says so.
+async fn units_of_a_turn(
+    (store, meter): (&Store, &Meter),
+    number: usize,
+    scopes: Option<&[BudgetScope]>,
+) -> f64 {
+    let mut record = session(number, Vec::new());
+    assert_eq!(save(store, &record, 0).await, Written::Yes(None));
+    let before = meter.units();
+    let each = |add, at_most| {
+        let scopes = scopes.unwrap_or_default().iter().cloned();
+        scopes.map(|scope| write(scope, add, at_most)).collect::<Vec<_>>()
+    };
+    let turn = json!({
+        "id": "t", "by": {"id": "ann", "name": "Ann"}, "accepted_at_ms": 1,
+        "stage": {"stage": "prompting", "ids": {"message": "m", "part": "p"}, "generation": 1, "at_ms": 1},
+        "reserved": scopes.map(|scopes| Reservation {
+            amount: 2_000_000, by: BudgetKind::Turn, scopes: scopes.to_vec(), spent: 0,
+        }),
+    });
+    record.turn = Some(serde_json::from_value(turn).unwrap());
+    record.observed.writes.budgets = each(2 * DOLLAR, Some(90_000_000));
+    assert_eq!(save(store, &record, 1).await, Written::Yes(None));
+    let entry = json!({
+        "turn": "t", "by": {"id": "ann", "name": "Ann"}, "accepted_at_ms": 1, "ended_at_ms": 2,
+        "outcome": {"outcome": "answered"}, "asked": "a", "answered": "b",
+    });
+    let entry: LedgerEntry = serde_json::from_value(entry).unwrap();
+    record.turn = None;
+    record.observed.writes.budgets = each(420_000 - 2 * DOLLAR, None);
+    let none = ControlFlags::default();
+    let closed = store.save(&record, both(2), &none, &[entry], 4_000_000_000_000).await;
+    assert_eq!(closed.unwrap(), Written::Yes(None));
+    meter.units() - before
+}
+
+/// By what the engine says that each call consumes.
+#[tokio::test]
+async fn each_sum_costs_a_turn_four_units() {
+    let cloud = Cloud::start().await;
+    let (endpoint, meter) = metered(cloud.engine.endpoint()).await;
+    let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
+    let month = || "2026-11".to_owned();
+    let of_channel = BudgetScope::Channel { id: "C1".to_owned(), month: month() };
+    let all = [of_ann(), of_channel, of_tenant(), BudgetScope::Stack { month: month() }];
+    let by = (&store, &meter);
+    let none = units_of_a_turn(by, 1, None).await;
+    // Two records twice and an entry, a KB each, in transactions.
+    assert_eq!(none, 10.0);
+    assert_eq!(units_of_a_turn(by, 2, Some(&[])).await, none, "of the turn and the thread alone");
+    for (number, sums) in (3..).zip(1..=all.len()) {
+        let counted = units_of_a_turn(by, number, Some(&all[..sums])).await;
+        assert_eq!(counted - none, 4.0 * sums as f64, "{sums} sums");
+    }
+    let costs = include_str!("../../../../docs/COSTS.md");
+    assert!(costs.contains("four write units more for each"), "docs/COSTS.md says otherwise");
 }
 
 #[tokio::test]

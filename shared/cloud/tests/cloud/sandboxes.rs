@@ -30,7 +30,7 @@ async fn save(store: &Store, session: &Session, expected: ExpectedVersions) -> W
 /// The thread's sandbox, with this name, wanted or given up.
 fn naming(session: &Session, text: &str, released: bool) -> Session {
     let mut session = session.clone();
-    session.sandbox.name = (!released).then(|| name(text));
+    session.sandbox.sharing.name = (!released).then(|| name(text));
     session.observed.writes.names =
         vec![NameWrite { name: name(text), sandbox: session.sandbox_key(), released }];
     session
@@ -51,7 +51,7 @@ async fn sandbox_name_has_one_owner() {
     assert_eq!(save(&store, &naming(&two, "front", false), both(1)).await, Written::Conflict);
     let (kept, _) = store.record(&two.thread).await.unwrap();
     let kept = kept.unwrap();
-    assert_eq!((kept.version, kept.sandbox.name), (1, None), "nothing of it was written");
+    assert_eq!((kept.version, kept.sandbox.sharing.name), (1, None), "nothing of it was written");
     assert_eq!(save(&store, &naming(&two, "back", false), both(1)).await, Written::Yes(None));
 
     let named = store.names(&tenant).await.unwrap();

@@ -30,6 +30,7 @@ fn link(until_ms: u64) -> SetupLink {
         reply: Reply::Nobody,
         until_ms,
         sign_in: None,
+        secret: None,
     }
 }
 

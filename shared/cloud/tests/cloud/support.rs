@@ -178,6 +178,52 @@ pub async fn answering(status: u16, body: &'static str) -> (String, Arc<AtomicUs
     (endpoint, count)
 }
 
+/// What calls of the table were billed as.
+#[derive(Clone, Default)]
+pub struct Meter(Arc<Mutex<f64>>);
+
+impl Meter {
+    pub fn units(&self) -> f64 {
+        *self.0.lock().unwrap()
+    }
+
+    /// Of one table, or of each in a list.
+    fn add(&self, consumed: &Value) {
+        let tables = consumed.as_array().map_or(std::slice::from_ref(consumed), Vec::as_slice);
+        let units = tables.iter().filter_map(|table| table["CapacityUnits"].as_f64());
+        *self.0.lock().unwrap() += units.sum::<f64>();
+    }
+}
+
+/// The table behind a meter: units of writes and reads as the engine tells them.
+pub async fn metered(endpoint: &str) -> (String, Meter) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let meter = Meter::default();
+    let (counted, endpoint) = (meter.clone(), endpoint.to_owned());
+    let forward = move |mut headers: axum::http::HeaderMap, body: String| {
+        let mut asked: Value = serde_json::from_str(&body).unwrap();
+        asked["ReturnConsumedCapacity"] = json!("TOTAL");
+        for of_hop in ["host", "content-length"] {
+            headers.remove(of_hop);
+        }
+        let http = Http::new(&endpoint, AllowedHosts::Public).unwrap();
+        let request = http.request(Method::POST, &endpoint).unwrap();
+        let request = request.headers(headers).body(asked.to_string());
+        let counted = counted.clone();
+        async move {
+            let answer = http.send(request).await.unwrap();
+            let told: Value = serde_json::from_slice(&answer.body).unwrap();
+            counted.add(&told["ConsumedCapacity"]);
+            let status = StatusCode::from_u16(answer.status).unwrap();
+            (status, [("content-type", "application/x-amz-json-1.0")], told.to_string())
+        }
+    };
+    let app = Router::new().fallback(forward);
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (address, meter)
+}
+
 /// A service that takes connections and never answers, for as long as the listener is kept.
 pub async fn silent() -> (String, tokio::net::TcpListener) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -8,6 +8,7 @@ mod poll;
 mod record;
 mod retry;
 mod sandbox;
+mod set_up;
 mod share;
 mod tenant;
 mod turn;
@@ -29,6 +30,7 @@ pub use poll::{
 pub use record::RecordLimits;
 pub use retry::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX, RetryLimits};
 pub use sandbox::{SWEEP_OUT_MS, SWEEP_UNSENT_MS, SandboxLimits};
+pub use set_up::SetUpLimits;
 pub use share::ShareLimits;
 pub use tenant::{SECRETS_AGES, TenantLimits};
 pub use turn::TurnLimits;
@@ -37,6 +39,7 @@ pub use watch::WatchLimits;
 use retry::OUTAGE_DELAYS_GROWING;
 
 const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
 /// The bounds. Each can be set by `limits` in the template's parameter `Overrides`: one JSON object with the names of
 /// all groups.
@@ -72,6 +75,9 @@ pub struct Limits {
     /// Tenants, their keys and settings.
     #[serde(flatten)]
     pub tenant: TenantLimits,
+    /// Making a project ready.
+    #[serde(flatten)]
+    pub set_up: SetUpLimits,
     /// Watching pull requests.
     #[serde(flatten)]
     pub watch: WatchLimits,
@@ -93,6 +99,7 @@ impl Limits {
         files: FileLimits::DEFAULT,
         breaker: BreakerLimits::DEFAULT,
         tenant: TenantLimits::DEFAULT,
+        set_up: SetUpLimits::DEFAULT,
         watch: WatchLimits::DEFAULT,
         budget: BudgetLimits::DEFAULT,
     };
@@ -108,7 +115,14 @@ impl Limits {
         let telling = retry.telling_ms / retry.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
         // Waiting for a workspace: often, then now and then, then every quarter of an hour.
         let in_line = 120 + self.share.workspace_wait_ms / (15 * MINUTE_MS);
-        retry.attempts as u64 + retry.refusals as u64 + following + outage + telling + in_line
+        let set_up = self.set_up.deliveries();
+        retry.attempts as u64
+            + retry.refusals as u64
+            + following
+            + outage
+            + telling
+            + in_line
+            + set_up
     }
 
     /// Checks the relations that the protocol relies on.
@@ -124,6 +138,7 @@ impl Limits {
         self.breaker.check()?;
         self.files.check()?;
         self.tenant.check()?;
+        self.set_up.check()?;
         self.watch.check()?;
         // Last, because it divides by bounds that the groups have checked to be above 0.
         all_hold(&[
@@ -181,6 +196,7 @@ impl Flat for Limits {
             || entry.into_group(&mut self.files)?
             || entry.into_group(&mut self.breaker)?
             || entry.into_group(&mut self.tenant)?
+            || entry.into_group(&mut self.set_up)?
             || entry.into_group(&mut self.watch)?
             || entry.into_group(&mut self.budget)?)
     }

@@ -1,6 +1,8 @@
 //! Effects: what `decide` wants done, alone or beside the post of a card. Each carries the name that makes its repeat
 //! harmless.
 
+use std::collections::BTreeMap;
+
 use crate::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
     TurnId,
@@ -18,9 +20,11 @@ use crate::records::images::Image;
 use crate::records::message::{Attachment, Message};
 use crate::records::parked::Seen;
 use crate::records::publication::{Proposal, PullRequestAct};
+use crate::records::recipe::{ProjectService, RecipeStep};
 use crate::records::responses::PullRequestResponse;
 use crate::records::session::StrayRun;
 use crate::tenant::budgets::MicroUsd;
+use crate::tenant::capped_keys::KeyLimit;
 use crate::tenant::selection::Selection;
 
 /// One step in the world, grouped by the port that performs it.
@@ -58,7 +62,14 @@ pub enum Effect {
         /// The agent's sandbox.
         of: SandboxKey,
     },
-    /// Put these messages into the thread's group, in this order; each has its own deduplication id. Answers `Queued`.
+    /// Look up the newest prebuild of this builder that was made with the target's credentials and from its image.
+    /// Answers `PrebuildFound`.
+    FindPrebuild {
+        /// The builder.
+        builder: SandboxKey,
+    },
+    /// Put these messages into the groups of their threads, in this order; each has its own deduplication id. Answers
+    /// `Queued`.
     Queue {
         /// The messages.
         messages: Vec<Message>,
@@ -83,6 +94,8 @@ pub enum SandboxEffect {
     Create {
         /// The snapshot to create it from; `None`: the stack's image.
         snapshot: Option<String>,
+        /// The prebuild to create it from, if no snapshot is named.
+        prebuild: Option<String>,
     },
     /// Prepare the thread's own workspace. Answers `WorkspaceReady` or `NoWorkspace`.
     MakeWorkspace {
@@ -95,6 +108,10 @@ pub enum SandboxEffect {
         at_ms: Ms,
         /// Milliseconds to wait before observing.
         after_ms: u64,
+        /// The project's services, which stop for it.
+        services: Vec<ProjectService>,
+        /// It is a prebuild, and the tenant's share of those.
+        share: Option<PrebuildShare>,
     },
     /// Delete a snapshot; already gone is success. Answers `SnapshotDeleted`.
     DeleteSnapshot {
@@ -129,18 +146,94 @@ pub enum SandboxEffect {
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
     },
-    /// Write the configuration, start the server unless it is healthy, and wait. Answers `Healthy`, `SecretsNotPutIn`,
-    /// `CancelSeen` or `Failed`.
+    /// Read how the project is made ready, from the repository's default branch. Answers `RecipeRead`.
+    ReadRecipe {
+        /// Where that is in the sandbox.
+        at: RecipeAt,
+    },
+    /// After a pause, begin the set-up unless it was begun, look at it, and end every process of one that is over.
+    /// Answers `SetUpSeen` or `CancelSeen`.
+    SetUp {
+        /// The services, which end with the set-up, and the steps.
+        work: ProjectWork,
+        /// What began later on the sandbox's machine is the set-up's, in ticks since that started.
+        since_ticks: u64,
+        /// Milliseconds to wait before looking.
+        after_ms: u64,
+        /// Bounds of one step, and of all together.
+        bounds: SetUpBounds,
+        /// A cancel flag of this turn ends the wait.
+        watch: Option<Watched>,
+    },
+    /// Start the project's services, then its start steps, unless they were since the sandbox's last start. Answers
+    /// `ProjectStarted`.
+    StartProject {
+        /// The services and the steps.
+        work: ProjectWork,
+        /// What is not done within this time goes on by itself, in milliseconds.
+        within_ms: u64,
+    },
+    /// Write the configuration, start the server unless it is healthy, and wait. Answers `Healthy`, `Capped`,
+    /// `Started`, `SecretsNotPutIn`, `CancelSeen` or `Failed`.
     EnsureServer {
         /// The sandbox is new: check that secrets are put into its requests, if they are kept outside.
         is_new: bool,
         /// First end a server that runs but does not answer.
         restart: bool,
+        /// A server that is started gets a capped model key with this limit, where such keys are made; `None`: no
+        /// budget is set.
+        cap: Option<MicroUsd>,
         /// Time limit in milliseconds.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
     },
+}
+
+/// A tenant's prebuilds, when another one is made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PrebuildShare {
+    /// So many it may have: the oldest of other builders give way.
+    pub most: u32,
+    /// Those of this builder that are on record; others of it are left over from builds that failed.
+    pub keeps: Vec<String>,
+}
+
+/// Where the newest commit of a repository's default branch is in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RecipeAt {
+    /// At the origin of the clone, which anybody can read.
+    Origin,
+    /// This commit of the checkout.
+    Base(String),
+    /// This branch, in the copy beside the checkout.
+    Brought(String),
+    /// Managers have said this instead.
+    Settings(String),
+    /// It is not there, and what another branch says does not count.
+    Nowhere,
+}
+
+/// What is run for a project.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProjectWork {
+    /// The services that are started first.
+    pub services: Vec<ProjectService>,
+    /// The steps, one after another.
+    pub steps: Vec<RecipeStep>,
+    /// Their variables.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Bounds of a set-up in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SetUpBounds {
+    /// Of one step.
+    pub step_ms: u64,
+    /// Of all steps together.
+    pub all_ms: u64,
+    /// A step that fails does not keep those behind it from running.
+    pub goes_on: bool,
 }
 
 /// Calls to the forge. Its credentials stay in the worker.
@@ -373,6 +466,8 @@ pub enum AgentEffect {
         images: Vec<Image>,
         /// Earlier sendings of the prompt.
         sending: Sending,
+        /// What the server's capped key may spend from now on; `None`: it has none, or its limit stands.
+        limit: Option<KeyLimit>,
     },
     /// Follow the run and keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
     /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
@@ -518,6 +613,8 @@ pub struct KeptCard {
     pub budget: Option<MicroUsd>,
     /// The card says so.
     pub shows_budget: bool,
+    /// How the project was made ready in this turn.
+    pub set_up: Option<String>,
 }
 
 impl Follow {
@@ -585,6 +682,7 @@ impl Effect {
             Self::FindName { .. }
             | Self::EndTools
             | Self::FindAgent { .. }
+            | Self::FindPrebuild { .. }
             | Self::Queue { .. }
             | Self::Chat(_)
             | Self::Wake { .. } => false,
@@ -605,6 +703,7 @@ impl Effect {
             Self::FindName { .. } => "find_name",
             Self::EndTools => "end_tools",
             Self::FindAgent { .. } => "find_agent",
+            Self::FindPrebuild { .. } => "find_prebuild",
             Self::Queue { .. } => "queue",
             Self::Recall { .. } => "recall",
             Self::ListOptions { .. } => "survey",
@@ -627,6 +726,9 @@ impl SandboxEffect {
             Self::MakeWorkspace { .. } => "make_workspace",
             Self::Snapshot { .. } => "snapshot",
             Self::DeleteSnapshot { .. } => "delete_snapshot",
+            Self::ReadRecipe { .. } => "read_recipe",
+            Self::SetUp { .. } => "set_up",
+            Self::StartProject { .. } => "start_project",
             Self::EnsureServer { .. } => "ensure_server",
         }
     }

@@ -1,7 +1,7 @@
 //! What happened: a message was delivered, or an effect ended.
 
 use crate::base::failure::Failure;
-use crate::base::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
+use crate::base::ids::{AgentSessionId, AskId, Ms, PostRef, SandboxKey, ThreadKey, TurnId};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
@@ -11,14 +11,18 @@ use crate::records::changes::Changes;
 use crate::records::drafted_review::{ReviewEnd, ReviewRead};
 use crate::records::flags::Queued;
 use crate::records::given_pull::FoundPull;
+use crate::records::given_secrets::GivenSecrets;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
+use crate::records::prebuild::Prebuild;
 use crate::records::publication::{ActEnd, Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
 use crate::records::pull_request::WatchedPullRequest;
+use crate::records::recipe::FoundRecipe;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
+use crate::records::set_up::{FailedStep, SetUpSeen};
 use crate::tenant::settings::AgentOptions;
 
 /// The input of a decision.
@@ -58,6 +62,8 @@ pub enum Event {
     ToolsEnded,
     /// What the record of the agent's sandbox says to its tool sandbox.
     AgentFound(AgentSeen),
+    /// The prebuild for the sandbox; `None`: there is none.
+    PrebuildFound(Option<Prebuild>),
     /// The thread has been told, or cannot be.
     Told {
         /// The thread.
@@ -93,6 +99,15 @@ pub enum Event {
     Cloned {
         /// What the clone left out.
         left_out: LeftOut,
+    },
+    /// How the project is made ready.
+    RecipeRead(FoundRecipe),
+    /// State of the set-up.
+    SetUpSeen(SetUpSeen),
+    /// Services and start steps were started, but for these.
+    ProjectStarted {
+        /// What failed.
+        failed: Vec<FailedStep>,
     },
     /// The forge's answer about a repository.
     RepositoryFound(FoundRepository),
@@ -153,8 +168,20 @@ pub enum Event {
         /// The reason.
         why: NotCloned,
     },
-    /// The server is healthy.
+    /// The server is healthy. Where it was to be made sure of, it has the stack's model keys.
     Healthy,
+    /// The server is healthy, and has a capped model key.
+    Capped {
+        /// When that key ends.
+        until_ms: Ms,
+    },
+    /// The server is healthy, and was started with a project's secrets.
+    Started {
+        /// When its capped model key ends; `None`: it has the stack's keys.
+        capped_until_ms: Option<Ms>,
+        /// The secrets.
+        secrets: GivenSecrets,
+    },
     /// The new sandbox sends its secrets' placeholders unreplaced, and always will.
     SecretsNotPutIn,
     /// The agent session to use.

@@ -35,6 +35,10 @@ pub struct Now {
 
 /// The next thing to do; [`Machine::after`] takes its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and only until the shell has taken it"
+)]
 pub enum Step<'a> {
     /// Read the thread. Answered with [`StepOutcome::Loaded`].
     Read,

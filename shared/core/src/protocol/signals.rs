@@ -288,7 +288,7 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, emitted: &mut 
     let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
     let took_ms = Some(now_ms.saturating_sub(since_ms));
     let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
-    let missed = |session: &Session| session.sandbox.without_secrets;
+    let missed = |session: &Session| session.sandbox.history.without_secrets;
     if missed(after) > before.map_or(0, missed) {
         emit(SignalKind::SecretsMissed, took_ms);
     }

@@ -5,6 +5,7 @@ use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::flags::ControlFlags;
 use crate::records::session::Session;
 use crate::records::workspace::Workspace;
+use crate::tenant::project_secrets::{project_of, repository_of};
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::settings::Settings;
 
@@ -27,6 +28,14 @@ pub struct EffectTarget {
     pub runtime: Option<String>,
     /// Use the tenant's own credentials, not the stack's.
     pub own_credentials: bool,
+    /// Fingerprint of the tenant's own key with which the sandbox is created, if it is.
+    pub credentials: Option<String>,
+    /// The repository whose secrets the sandbox gets.
+    pub project: Option<String>,
+    /// The repository whose network it has.
+    pub network_of: Option<String>,
+    /// It was given something of them, or may have been: a set-up begins with them before that is on record.
+    pub has_secrets: bool,
 }
 
 impl EffectTarget {
@@ -44,13 +53,17 @@ impl EffectTarget {
             sandbox: session.sandbox_key(),
             generation: sandbox.generation,
             workspace: session.workspace().unwrap_or_default(),
-            provider: sandbox.provider.clone().or_else(|| wanted().filter(|_| is_new)),
-            runtime: sandbox.runtime.clone().filter(|_| !is_new),
+            provider: sandbox.spec.provider.clone().or_else(|| wanted().filter(|_| is_new)),
+            runtime: sandbox.spec.runtime.clone().filter(|_| !is_new),
             own_credentials: if is_new {
                 settings.sandbox_credentials().is_some()
             } else {
-                sandbox.credentials.is_some()
+                sandbox.spec.credentials.is_some()
             },
+            credentials: sandbox.spec.credentials.clone(),
+            project: project_of(sandbox),
+            network_of: repository_of(sandbox),
+            has_secrets: sandbox.project.secrets.is_some() || sandbox.project.is_set_up_begun(),
         }
     }
 

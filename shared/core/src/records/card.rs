@@ -10,7 +10,8 @@ use crate::records::outcome::Outcome;
 use crate::records::publication::{OutgoingFile, Proposal};
 use crate::records::usage::Usage;
 use crate::records::watch::PullRequestCard;
-use crate::tenant::budgets::{MicroUsd, dollars};
+use crate::tenant::budgets::MicroUsd;
+use crate::text::dollars;
 
 /// The living card of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,6 +42,8 @@ pub struct Card {
     pub publish: Option<PublishOffer>,
     /// What the turn has spent, and what it may.
     pub spending: Option<Spending>,
+    /// How the project was made ready in this turn: `set up at 1a2b3c4 in 41 s`.
+    pub set_up: Option<String>,
 }
 
 /// What a turn has spent, and what it may, in millionths of a US dollar.
@@ -149,6 +152,7 @@ impl Card {
             ends_ms: None,
             publish: None,
             spending: None,
+            set_up: None,
         }
     }
 }
@@ -181,6 +185,13 @@ pub enum CardState {
     },
     /// A new sandbox is being created.
     Creating,
+    /// The project in the new sandbox is being made ready.
+    SettingUp {
+        /// The step that runs, from 1.
+        step: usize,
+        /// Number of steps.
+        of: usize,
+    },
     /// A paused sandbox, or its server, is being started.
     Resuming,
     /// The agent works on the prompt.

@@ -43,12 +43,15 @@ pub enum FoundRepository {
 pub struct Carried {
     /// The repository.
     pub repository: ForgeRepository,
+    /// The repository's default branch; `None`: the one that is named there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
     /// The commit that was asked for, else the newest of the branch when it was carried; `None` if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
 
-/// What a clone leaves out. Paths in the repository, bounded by the code that lists them.
+/// What a clone leaves out, if it is one. Paths in the repository, bounded by the code that lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct LeftOut {
     /// Submodules: their folders are empty.
@@ -59,6 +62,10 @@ pub struct LeftOut {
     pub large: Vec<String>,
     /// Number of commits that are there, if older ones are not.
     pub history: Option<u64>,
+    /// It was brought now; false: it stood there.
+    pub is_new: bool,
+    /// It was brought into the files of a prebuild.
+    pub is_prebuilt: bool,
 }
 
 /// A submodule, as the checkout describes it: anybody's words, which only name something to look up.

@@ -7,6 +7,7 @@ use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::records::forge_hint::ForgeHint;
+use crate::records::prebuild::NewBuild;
 use crate::records::publication::PullRequestAct;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::budgets::BudgetKind;
@@ -239,6 +240,7 @@ impl Message {
             | Work::Name { .. }
             | Work::Connect { .. }
             | Work::Create(_)
+            | Work::Build(_)
             | Work::Publish { .. }
             | Work::Operate { .. } => &self.id,
         }
@@ -323,6 +325,8 @@ pub enum Work {
     },
     /// Create a sandbox that no thread was the first of. Travels in that sandbox's group.
     Create(NewSandbox),
+    /// Make a prebuild. Travels in its builder's group.
+    Build(NewBuild),
     /// A person wants the thread's work in a pull request.
     Publish {
         /// How far.
@@ -493,9 +497,18 @@ pub struct Prompt {
     /// A person lets it pass this budget, which has ended the turn before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<BudgetKind>,
+    /// Beginning of the task that it goes on with, where the text is only what the agent is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
 }
 
 impl Prompt {
+    /// What a person asked for, as it is quoted.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        self.continues.as_deref().unwrap_or(&self.text)
+    }
+
     /// Whether it is text alone: no files, nothing forwarded, no choice that a running turn could not follow.
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -597,6 +610,11 @@ pub enum Want {
     Diff {
         /// The turn; `None` means the last one that has ended.
         turn: Option<TurnId>,
+    },
+    /// Show what the set-up of the thread's project has said.
+    SetUpLog {
+        /// The turn in which it ran.
+        turn: TurnId,
     },
     /// Show or change the tenant's settings.
     Configure {
@@ -717,6 +735,7 @@ impl Want {
             Self::Halt { .. }
             | Self::Withdraw { .. }
             | Self::Diff { .. }
+            | Self::SetUpLog { .. }
             | Self::Command { .. }
             | Self::Sandboxes { .. }
             | Self::AskDestroy { .. }
@@ -762,6 +781,7 @@ impl Control {
             | Want::Withdraw { .. }
             | Want::Now { .. }
             | Want::Diff { .. }
+            | Want::SetUpLog { .. }
             | Want::Command { .. }
             | Want::Sandboxes { .. }
             | Want::AskDestroy { .. }
@@ -799,7 +819,8 @@ impl Body {
                 | Work::Reconcile
                 | Work::DeadLetter { .. }
                 | Work::Operate { .. }
-                | Work::Create(_) => None,
+                | Work::Create(_)
+                | Work::Build(_) => None,
             },
             Self::Control(control) => Some(&control.thread),
             Self::Announce(announce) => Some(&announce.thread),
@@ -858,6 +879,7 @@ impl Body {
             Self::Control(control) => match &control.want {
                 Want::Stop { turn: Some(turn) }
                 | Want::Diff { turn: Some(turn) }
+                | Want::SetUpLog { turn }
                 | Want::Halt { turn }
                 | Want::Now { turn }
                 | Want::Withdraw { turn }

@@ -73,6 +73,8 @@ pub struct SandboxObserved {
     pub bringing: Option<LeftOut>,
     /// The repository is in it.
     pub cloned: bool,
+    /// Its project.
+    pub project: ProjectObserved,
     /// State of the requested snapshot.
     pub snapshot: Option<SnapshotSeen>,
     /// The sandbox that has the name that was looked up; `Some(None)` if no sandbox has it.
@@ -81,6 +83,23 @@ pub struct SandboxObserved {
     pub agent_seen: Option<AgentSeen>,
     /// The sandbox that the thread leaves with the next save; its record is still the one at hand.
     pub left: Option<SandboxKey>,
+}
+
+/// Observations of the project in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ProjectObserved {
+    /// Its repository was brought into the files of a prebuild.
+    pub is_prebuilt: bool,
+    /// Its set-up was looked at.
+    pub is_set_up_seen: bool,
+    /// Its services and start steps were started.
+    pub is_started: bool,
+    /// What of them failed is not what failed before.
+    pub has_news: bool,
+    /// A server was started with the project's secrets.
+    pub are_secrets_given: bool,
+    /// They are not those that it had before.
+    pub has_secret_news: bool,
 }
 
 /// Observations of the agent and its run.

@@ -1,7 +1,8 @@
 //! Outcome of a turn.
 
 use crate::base::ids::TurnId;
-use crate::tenant::budgets::{BudgetKind, MicroUsd, dollars};
+use crate::tenant::budgets::{BudgetKind, MicroUsd};
+use crate::text::dollars;
 use serde::{Deserialize, Serialize};
 
 /// Outcome of a turn.

@@ -49,11 +49,11 @@ pub fn made(
     let kept = before.and_then(newest);
     let new = NewSandbox {
         name: name_of(&tools),
-        provider: agent.tools_provider.clone(),
+        provider: agent.tooling.tools_provider.clone(),
         runtime: Some(RuntimeMode::Bare.name().to_owned()),
         // A snapshot contains it already.
-        repo: agent.repo.clone().filter(|_| kept.is_none()),
-        snapshot: kept.or_else(|| agent.snapshot.clone()),
+        repo: agent.project.repo.clone().filter(|_| kept.is_none()),
+        snapshot: kept.or_else(|| agent.spec.snapshot.clone()),
         agent: Some(key.clone()),
     };
     let generation = before.map_or(0, |before| before.generation);
@@ -77,7 +77,7 @@ pub fn seen(agent: Option<&SandboxRecord>) -> AgentSeen {
     let Some(agent) = agent else {
         return AgentSeen::default();
     };
-    let at_work = agent.in_use.iter().filter(|one| !one.left);
+    let at_work = agent.sharing.in_use.iter().filter(|one| !one.left);
     AgentSeen {
         wants: is_wanted_by(agent),
         at_work_since_ms: at_work.map(|one| one.since_ms).max(),
@@ -106,7 +106,7 @@ pub fn ended(
     record: &SandboxRecord,
     now_ms: Ms,
 ) -> Option<Message> {
-    if matches!(record.phase, Phase::Destroyed) && record.name.is_none() {
+    if matches!(record.phase, Phase::Destroyed) && record.sharing.name.is_none() {
         return None;
     }
     let tools = tools_of(key);
@@ -124,14 +124,17 @@ mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
     use crate::base::person::Person;
-    use crate::records::sandbox::KeptSnapshot;
+    use crate::records::sandbox::{KeptSnapshot, SandboxProject, Tooling};
 
     fn agent() -> (SandboxKey, SandboxRecord) {
         let key = ThreadKey::discord("1", "2").expect("ids").sandbox();
         let record = SandboxRecord {
-            repo: Some("acme/api".to_owned()),
-            tools_provider: Some("vercel".to_owned()),
             generation: 3,
+            project: SandboxProject {
+                repo: Some("acme/api".to_owned()),
+                ..SandboxProject::default()
+            },
+            tooling: Tooling { tools_provider: Some("vercel".to_owned()), ..Tooling::default() },
             ..SandboxRecord::new(0)
         };
         (key, record)
@@ -177,6 +180,7 @@ mod tests {
             name: name.to_owned(),
             at_ms,
             by: Person::default(),
+            built: None,
         };
         let before = SandboxRecord {
             snapshots: vec![kept("newest", 2), kept("older", 1)],

@@ -33,7 +33,7 @@ pub struct PolledPullRequest {
     pub decision: ReviewDecision,
     /// Checks of its head: the first 100.
     pub checks: Vec<Check>,
-    /// The newest review of each person, oldest first: the newest 20.
+    /// The newest verdict of each person, oldest first: the newest 20. A comment is none.
     pub reviews: Vec<SeenReview>,
     /// Threads on lines of code, oldest first: the newest 50.
     pub threads: Vec<ReviewThread>,
@@ -48,7 +48,7 @@ pub struct PolledPullRequest {
 pub struct PolledTotals {
     /// Checks of its head.
     pub checks: usize,
-    /// People who have reviewed it.
+    /// People who have given a verdict.
     pub reviews: usize,
     /// Threads on lines of code.
     pub threads: usize,
@@ -158,8 +158,6 @@ pub enum ReviewState {
     Approved,
     /// Changes are wanted.
     ChangesRequested,
-    /// Comments alone; GitHub makes such a review for a single comment too.
-    Commented,
     /// It was dismissed, or is of a kind that is not known here.
     Dismissed,
 }
@@ -261,7 +259,7 @@ mod tests {
             reviews: vec![
                 review(ReviewState::Approved, "ada", 1),
                 review(ReviewState::ChangesRequested, "ben", 5),
-                review(ReviewState::Commented, "cleo", 9),
+                review(ReviewState::Dismissed, "cleo", 9),
             ],
             threads: vec![
                 thread(false, &[("dan", 2), ("bot", 8), ("ada", 7)]),

@@ -42,6 +42,8 @@ pub enum RunEnd {
     OverBudget {
         /// Whose limit, and who can raise it.
         reason: String,
+        /// The limit is the key's own.
+        of_key: bool,
     },
 }
 

@@ -11,8 +11,12 @@ use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::base::person::Person;
 use crate::records::carried::Carried;
 use crate::records::given_pull::GivenPull;
+use crate::records::given_secrets::GivenSecrets;
 use crate::records::message::Operation;
+use crate::records::prebuild::{BeginsWith, BuiltProject};
+use crate::records::set_up::SetUp;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
+use crate::tenant::budgets::MicroUsd;
 use crate::tenant::runtime_mode::RuntimeMode;
 
 /// The phase of a sandbox.
@@ -79,33 +83,49 @@ pub struct SandboxRecord {
     pub phase_since_ms: Ms,
     /// Sandbox generation; part of the provider's name for it.
     pub generation: u32,
-    /// Its name. A named sandbox can be shared by threads of its tenant, and is kept longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<SandboxName>,
-    /// Its running time up to here has been counted; `None`: it does not run, or nothing is counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metered_ms: Option<Ms>,
-    /// Its provider; `None` means the stack's first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// Runtime of this generation, by the name that the worker uses; `None` means the one that it began with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime: Option<String>,
-    /// The snapshot that a generation is created from; `None` means the stack's image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
-    /// Provider of the tool sandbox, if its agent works in one; `None` means the stack's first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools_provider: Option<String>,
-    /// Its tool sandbox, while there may be one ([`crate::records::outside`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Tools>,
-    /// For a tool sandbox, the sandbox of its agent: a turn there counts as use of this one too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<SandboxKey>,
+    /// Who shares it, and who works in it.
+    #[serde(flatten)]
+    pub sharing: Sharing,
+    /// How it is created.
+    #[serde(flatten)]
+    pub spec: SandboxSpec,
+    /// The tool sandbox of its agent, and the other way round.
+    #[serde(flatten)]
+    pub tooling: Tooling,
+    /// The project in it.
+    #[serde(flatten)]
+    pub project: SandboxProject,
     /// Its snapshots, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<KeptSnapshot>,
+    /// Who may start, stop or delete it, and until when, while it is changing phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// When the next sweep is due, while no turn is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at_ms: Option<Ms>,
+    /// When a turn last began or ended in it.
+    pub last_activity_ms: Ms,
+    /// When its requested wake-up is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_at_ms: Option<Ms>,
+    /// What it costs.
+    #[serde(flatten)]
+    pub money: SandboxMoney,
+    /// What happened to it.
+    #[serde(flatten)]
+    pub history: SandboxHistory,
+    /// Stored fields that this build does not know; written back unchanged.
+    #[serde(skip)]
+    pub unknown: UnknownFields,
+}
+
+/// Who shares a sandbox, and who works in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Sharing {
+    /// Its name. A named sandbox can be shared by threads of its tenant, and is kept longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<SandboxName>,
     /// The threads that work in it, if it is shared.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub threads: BTreeSet<ThreadKey>,
@@ -119,21 +139,43 @@ pub struct SandboxRecord {
     /// The person who wants it deleted: nothing begins in it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closing: Option<Person>,
+}
+
+/// How a generation of a sandbox is created.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SandboxSpec {
+    /// Its provider; `None` means the stack's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Runtime of this generation, by the name that the worker uses; `None` means the one that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// The snapshot that a generation is created from; `None` means the stack's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
     /// Fingerprint of the tenant's own key with which this generation was created; `None` means the stack's
     /// credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
-    /// Who may start, stop or delete it, and until when, while it is changing phase.
+}
+
+/// An agent that works in a tool sandbox ([`crate::records::outside`]): each of the two sandboxes names the other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Tooling {
+    /// Provider of the tool sandbox, if its agent works in one; `None` means the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<Lease>,
-    /// When the next sweep is due, while no turn is under way.
+    pub tools_provider: Option<String>,
+    /// Its tool sandbox, while there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_at_ms: Option<Ms>,
-    /// When a turn last began or ended in it.
-    pub last_activity_ms: Ms,
-    /// When its requested wake-up is due.
+    pub tools: Option<Tools>,
+    /// For a tool sandbox, the sandbox of its agent: a turn there counts as use of this one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wake_at_ms: Option<Ms>,
+    pub agent: Option<SandboxKey>,
+}
+
+/// The project in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SandboxProject {
     /// The repository, cloned when a generation is created, and kept for the next one until somebody wants a fresh
     /// start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +189,43 @@ pub struct SandboxRecord {
     /// What this generation's clone left out of the repository, as text; `None` if nothing is known to be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
+    /// How its project is made ready; `None` before the repository is there, and without a recipe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_up: Option<SetUp>,
+    /// The project's secrets that its server was started with; `None`: none were given or withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<GivenSecrets>,
+    /// What this generation is created from, if no snapshot was chosen.
+    #[serde(default, skip_serializing_if = "BeginsWith::is_unknown")]
+    pub begins: BeginsWith,
+    /// For a builder, the message for which this generation is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builds: Option<TurnId>,
+}
+
+impl SandboxProject {
+    /// Whether steps of its set-up may have run.
+    #[must_use]
+    pub fn is_set_up_begun(&self) -> bool {
+        let set_up = self.set_up.as_ref();
+        set_up.is_some_and(|one| !one.ended.is_empty() || !one.recipe.set_up.is_empty())
+    }
+}
+
+/// What a sandbox costs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SandboxMoney {
+    /// Its running time up to here has been counted; `None`: it does not run, or nothing is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered_ms: Option<Ms>,
+    /// Until when the capped model key of its server opens anything; `None`: the server has the stack's keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capped_until_ms: Option<Ms>,
+}
+
+/// What happened to a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct SandboxHistory {
     /// The last generation that was given up as vanished, because the provider did not know it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Vanished>,
@@ -159,9 +238,6 @@ pub struct SandboxRecord {
     /// The last operations, newest last: a repeat of one of them does nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operated: Vec<Operated>,
-    /// Stored fields that this build does not know; written back unchanged.
-    #[serde(skip)]
-    pub unknown: UnknownFields,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -185,52 +261,59 @@ impl SandboxRecord {
     /// Whether its agent works in a tool sandbox ([`crate::records::outside`]).
     #[must_use]
     pub fn works_elsewhere(&self) -> bool {
-        RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
+        RuntimeMode::recorded_as(self.spec.runtime.as_deref())
+            .is_some_and(RuntimeMode::works_elsewhere)
     }
 
     /// Whether its tool sandbox is to end, and that has not been requested yet.
     #[must_use]
     pub fn ends_tools(&self) -> bool {
-        let ends_with = self.tools.and_then(|tools| tools.ends_with);
+        let ends_with = self.tooling.tools.and_then(|tools| tools.ends_with);
         ends_with == Some(self.generation)
     }
 
     /// Whether it can be shared: it has a name.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
-        self.name.is_some()
+        self.sharing.name.is_some()
+    }
+
+    /// Whether it makes prebuilds: nobody works in it, and it has no server.
+    #[must_use]
+    pub const fn is_builder(&self) -> bool {
+        self.project.builds.is_some()
     }
 
     /// Whether threads can join it. They cannot join a tool sandbox, whose name nobody chose.
     #[must_use]
     pub const fn takes_threads(&self) -> bool {
-        self.is_shared() && self.agent.is_none()
+        self.is_shared() && self.tooling.agent.is_none()
     }
 
     /// Whether this turn of this thread has its workspace.
     #[must_use]
     pub fn is_in_use_by(&self, thread: &ThreadKey, turn: &TurnId) -> bool {
-        let mut in_use = self.in_use.iter();
+        let mut in_use = self.sharing.in_use.iter();
         in_use.any(|one| one.thread == *thread && one.turn == *turn && !one.left)
     }
 
     /// Whether a turn works in it.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        self.in_use.iter().any(|one| !one.left)
+        self.sharing.in_use.iter().any(|one| !one.left)
     }
 
     /// The turn of another thread that works in the common checkout.
     #[must_use]
     pub fn common_in_use_by(&self, other_than: &ThreadKey) -> Option<&InUse> {
-        let mut in_use = self.in_use.iter();
+        let mut in_use = self.sharing.in_use.iter();
         in_use.find(|one| one.common && one.thread != *other_than)
     }
 
     /// Whether a private repository is in it: then it is its thread's alone.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.carried.as_ref().is_some_and(|carried| carried.repository.is_private)
+        self.project.carried.as_ref().is_some_and(|carried| carried.repository.is_private)
     }
 
     /// Whether it has to be written over `stored`.
@@ -316,6 +399,9 @@ pub struct InUse {
     pub common: bool,
     /// When it began.
     pub since_ms: Ms,
+    /// What the turn has set aside; `None`: no budget bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<MicroUsd>,
     /// The turn has ended, but its run may still go on there: no other turn works there, but the sandbox can be paused,
     /// which ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -343,6 +429,9 @@ pub struct KeptSnapshot {
     /// The person who requested it; empty for an automatic one.
     #[serde(default)]
     pub by: Person,
+    /// It is a prebuild.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built: Option<BuiltProject>,
 }
 
 /// State of a requested snapshot.

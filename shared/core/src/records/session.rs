@@ -165,7 +165,7 @@ impl Session {
     /// works in a tool sandbox, where all tools work in the one checkout.
     #[must_use]
     pub fn works_in_common(&self) -> bool {
-        let has_worktrees = self.sandbox.repo.is_some() && !self.sandbox.works_elsewhere();
+        let has_worktrees = self.sandbox.project.repo.is_some() && !self.sandbox.works_elsewhere();
         self.place.link.is_none() || self.place.in_common || !has_worktrees
     }
 

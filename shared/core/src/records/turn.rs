@@ -81,6 +81,18 @@ pub struct CardPlace {
     pub old: Option<PostRef>,
 }
 
+impl CardPlace {
+    /// It stands there. True: it stood somewhere before.
+    pub fn stands_at(&mut self, at: PostRef, now_ms: Ms) -> bool {
+        self.old.take_if(|old| *old == at);
+        let is_edited = self.at.replace(at).is_some();
+        if !is_edited {
+            self.since_ms = Some(now_ms);
+        }
+        is_edited
+    }
+}
+
 /// Tries of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Tries {

@@ -44,6 +44,8 @@ pub struct Picture {
     pub runs: Vec<OpenRun>,
     /// Recently ended turns, newest first.
     pub ended: Vec<(ThreadKey, LedgerEntry)>,
+    /// What was spent beside its budgets, as the command for it says that.
+    pub spending: Vec<String>,
     /// The tenant's defaults for a turn.
     pub defaults: Selection,
     /// The person may change the defaults.

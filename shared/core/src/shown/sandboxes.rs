@@ -69,20 +69,20 @@ impl Listed {
     pub fn of(key: &SandboxKey, record: &SandboxRecord) -> Self {
         Self {
             key: key.clone(),
-            name: record.name.clone(),
-            provider: record.provider.clone(),
+            name: record.sharing.name.clone(),
+            provider: record.spec.provider.clone(),
             phase: record.phase,
             generation: record.generation,
-            repo: record.repo.clone(),
+            repo: record.project.repo.clone(),
             last_used_ms: record.last_activity_ms,
-            agent: record.agent.clone(),
-            threads: record.threads.iter().cloned().collect(),
-            in_use: record.in_use.iter().map(|one| one.thread.clone()).collect(),
-            waiting: record.waiting.len(),
+            agent: record.tooling.agent.clone(),
+            threads: record.sharing.threads.iter().cloned().collect(),
+            in_use: record.sharing.in_use.iter().map(|one| one.thread.clone()).collect(),
+            waiting: record.sharing.waiting.len(),
             snapshots: record.snapshots.clone(),
             no_snapshots: None,
-            closing: record.closing.is_some(),
-            operated: record.operated.last().cloned(),
+            closing: record.sharing.closing.is_some(),
+            operated: record.history.operated.last().cloned(),
         }
     }
 
@@ -509,7 +509,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::records::sandbox::InUse;
+    use crate::records::sandbox::{InUse, SandboxSpec, Sharing, Tooling};
 
     fn thread(id: &str) -> ThreadKey {
         ThreadKey::discord("1", id).expect("a key")
@@ -517,21 +517,25 @@ mod tests {
 
     fn record(name: &str, phase: Phase, last_activity_ms: Ms) -> SandboxRecord {
         SandboxRecord {
-            name: Some(name.parse().expect("a name")),
             phase,
             generation: 1,
-            threads: [thread("2"), thread("3")].into(),
             last_activity_ms,
+            sharing: Sharing {
+                name: Some(name.parse().expect("a name")),
+                threads: [thread("2"), thread("3")].into(),
+                ..Sharing::default()
+            },
             ..SandboxRecord::default()
         }
     }
 
     fn busy(mut record: SandboxRecord) -> SandboxRecord {
-        record.in_use.push(InUse {
+        record.sharing.in_use.push(InUse {
             thread: thread("2"),
             turn: "t".into(),
             common: true,
             since_ms: 1,
+            reserved: None,
             left: false,
         });
         record
@@ -553,7 +557,10 @@ mod tests {
             ["default provider", "stopped", "used 1 min 0 s ago", "2 threads"]
         );
         let one = listed(&busy(SandboxRecord {
-            provider: Some("daytona".to_owned()),
+            spec: SandboxSpec {
+                provider: Some("daytona".to_owned()),
+                ..record("frontend", Phase::Active, 60_000).spec
+            },
             ..record("frontend", Phase::Active, 60_000)
         }));
         assert_eq!(one.facts(120_000), ["daytona", "running", "one task works in it", "2 threads"]);
@@ -565,6 +572,7 @@ mod tests {
             name: name.to_owned(),
             at_ms,
             by: crate::base::person::Person::default(),
+            built: None,
         };
         let mut one = listed(&record("frontend", Phase::Active, 1));
         for (name, shown) in [("a-at1", "snapshot a-at1"), ("a-at2", "2 snapshots, newest a-at2")] {
@@ -588,8 +596,14 @@ mod tests {
     #[test]
     fn tool_sandbox_line_names_its_agent() {
         let one = listed(&SandboxRecord {
-            agent: Some(thread("7").sandbox()),
-            threads: BTreeSet::new(),
+            tooling: Tooling {
+                agent: Some(thread("7").sandbox()),
+                ..record("tools-1", Phase::Active, 1).tooling
+            },
+            sharing: Sharing {
+                threads: BTreeSet::new(),
+                ..record("tools-1", Phase::Active, 1).sharing
+            },
             ..record("tools-1", Phase::Active, 1)
         });
         assert_eq!(one.facts(1).last().map(String::as_str), Some("for its agent only"));
@@ -618,6 +632,7 @@ mod tests {
             name: "s".to_owned(),
             at_ms: 1_000,
             by: crate::base::person::Person::default(),
+            built: None,
         });
         assert_eq!(
             losses(&one, 61_000, ToString::to_string),

@@ -10,7 +10,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 use crate::tenant::selection::Selection;
-use crate::text::{shorten, span};
+use crate::text::{dollars, shorten, span};
 
 /// Ended turns that the answer lists.
 const ENDED_SHOWN: usize = 3;
@@ -31,7 +31,7 @@ pub fn words(
         return "No sandbox yet. Send a task and this thread gets one.".to_owned();
     };
     let mut lines = vec![sandbox(session, now_ms)];
-    lines.extend(session.sandbox.repo.as_ref().map(|repo| format!("It works on {repo}.")));
+    lines.extend(session.sandbox.project.repo.as_ref().map(|repo| format!("It works on {repo}.")));
     lines.push(match &session.turn {
         None => "Nothing is running.".to_owned(),
         Some(turn) => {
@@ -90,7 +90,7 @@ pub fn words(
 #[must_use]
 pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -> Option<String> {
     let sandbox = &session.sandbox;
-    let name = sandbox.name.as_ref()?;
+    let name = sandbox.sharing.name.as_ref()?;
     let place =
         if session.works_in_common() { "in its common checkout" } else { "in its own worktree" };
     let mut words = format!("The sandbox is called {name}; this thread works {place}.");
@@ -107,15 +107,15 @@ pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -
         };
         if shown.is_empty() { many } else { format!("{many} ({})", shown.join(", ")) }
     };
-    let threads = others(&mut sandbox.threads.iter());
+    let threads = others(&mut sandbox.sharing.threads.iter());
     if threads.0 > 0 {
         words = format!("{words} Shared with {}.", said(threads));
     }
-    let at_work = others(&mut sandbox.in_use.iter().map(|one| &one.thread));
+    let at_work = others(&mut sandbox.sharing.in_use.iter().map(|one| &one.thread));
     if at_work.0 > 0 {
         words = format!("{words} Working in it now: {}.", said(at_work));
     }
-    let ahead = others(&mut sandbox.waiting.iter().map(|one| &one.thread));
+    let ahead = others(&mut sandbox.sharing.waiting.iter().map(|one| &one.thread));
     if ahead.0 > 0 {
         words = format!("{words} Waiting for the common checkout: {}.", said(ahead));
     }
@@ -155,10 +155,6 @@ fn with(selection: &Selection) -> String {
     }
 }
 
-fn dollars(micro: u64) -> String {
-    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
-}
-
 fn sandbox(session: &Session, now_ms: Ms) -> String {
     let since = span(now_ms.saturating_sub(session.sandbox.phase_since_ms));
     match session.sandbox.phase {
@@ -188,7 +184,7 @@ fn sandbox(session: &Session, now_ms: Ms) -> String {
 mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
-    use crate::records::sandbox::SandboxRecord;
+    use crate::records::sandbox::{SandboxProject, SandboxRecord, Sharing};
 
     #[test]
     fn status_without_record_invites_prompt() {
@@ -256,7 +252,10 @@ mod tests {
             sandbox: SandboxRecord {
                 phase: Phase::Active,
                 generation: 1,
-                repo: Some("acme/api".to_owned()),
+                project: SandboxProject {
+                    repo: Some("acme/api".to_owned()),
+                    ..SandboxProject::default()
+                },
                 ..SandboxRecord::new(0)
             },
             ..Session::new(thread, 0)
@@ -276,15 +275,19 @@ mod tests {
         };
         let mut session = Session {
             sandbox: SandboxRecord {
-                name: Some("frontend".parse().expect("a name")),
-                threads: [thread("2"), thread("3")].into(),
-                in_use: vec![crate::records::sandbox::InUse {
-                    thread: thread("3"),
-                    turn: "t".into(),
-                    common: true,
-                    since_ms: 1,
-                    left: false,
-                }],
+                sharing: Sharing {
+                    name: Some("frontend".parse().expect("a name")),
+                    threads: [thread("2"), thread("3")].into(),
+                    in_use: vec![crate::records::sandbox::InUse {
+                        thread: thread("3"),
+                        turn: "t".into(),
+                        common: true,
+                        since_ms: 1,
+                        reserved: None,
+                        left: false,
+                    }],
+                    ..Sharing::default()
+                },
                 ..SandboxRecord::new(0)
             },
             ..Session::new(thread("2"), 0)
@@ -295,7 +298,7 @@ mod tests {
                 "The sandbox is called frontend; this thread works in its common checkout. Shared with one other thread (<#3>). Working in it now: one other thread (<#3>)."
             )
         );
-        session.sandbox.in_use.clear();
+        session.sandbox.sharing.in_use.clear();
         assert_eq!(
             shared(&session, |_| None).as_deref(),
             Some(
@@ -303,7 +306,7 @@ mod tests {
                  Shared with one other thread."
             )
         );
-        session.sandbox.name = None;
+        session.sandbox.sharing.name = None;
         assert_eq!(shared(&session, named), None);
     }
 

@@ -45,7 +45,7 @@ impl Site<'_> {
     /// Its state.
     #[must_use]
     pub const fn standing(&self) -> SandboxStanding {
-        if self.record.closing.is_some() {
+        if self.record.sharing.closing.is_some() {
             return SandboxStanding::Gone("is being deleted on request");
         }
         match self.record.phase {
@@ -106,14 +106,14 @@ impl Site<'_> {
 mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
-    use crate::records::sandbox::Tools;
+    use crate::records::sandbox::{SandboxSpec, Tools};
 
     fn agent(phase: Phase) -> (SandboxKey, SandboxRecord) {
         let key = ThreadKey::discord("1", "2").expect("ids").sandbox();
         let record = SandboxRecord {
             phase,
-            runtime: Some("outside".to_owned()),
             generation: 1,
+            spec: SandboxSpec { runtime: Some("outside".to_owned()), ..SandboxSpec::default() },
             ..SandboxRecord::new(0)
         };
         (key, record)
@@ -144,7 +144,7 @@ mod tests {
         }
         let (key, mut record) = agent(Phase::Active);
         let (since, ends_with) = (1, Some(1));
-        record.tools = Some(Tools { since, ends_with });
+        record.tooling.tools = Some(Tools { since, ends_with });
         assert_eq!(wish((&key, &record), Phase::Destroyed), None);
     }
 }

@@ -1,13 +1,17 @@
 //! What was spent, as its asker may see it: their own day, the thread, the channel and the place. Pure.
 
 use crate::base::ids::Ms;
+use crate::records::sandbox::Phase;
 use crate::records::session::Session;
-use crate::tenant::budgets::{BudgetKind, BudgetScope, Budgets, MicroUsd, day, dollars, month};
+use crate::tenant::budgets::{BudgetKind, BudgetScope, Budgets, MicroUsd, day, month};
+use crate::text::dollars;
 
 /// Threads and people that are listed.
 pub const LISTED_MAX: usize = 5;
 
 const BAR_CELLS: u64 = 10;
+const HARD: &str = "The cap is hard: the model key of this thread's own sandbox pays for no more than its tasks have set aside.";
+const NOT_HARD: &str = "The cap is not hard: this thread's sandbox has no model key of its own, so steps under way can pass it.";
 
 /// What a person is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,6 +20,8 @@ pub struct UsagePage {
     pub budgets: Budgets,
     /// What the thread has spent and set aside; `None` outside of a thread.
     pub thread: Option<MicroUsd>,
+    /// Whether the server of the thread's sandbox has a capped key; `None`: no server runs.
+    pub is_capped: Option<bool>,
     /// The stored sums.
     pub sums: Vec<(BudgetScope, MicroUsd)>,
     /// Threads as the chat shows them, the dearest first.
@@ -50,6 +56,13 @@ pub fn of_thread(session: &Session) -> MicroUsd {
     session.spent + reserved.map_or(0, |reserved| reserved.amount)
 }
 
+/// Whether the thread's server has a capped key; `None` while none runs.
+#[must_use]
+pub fn is_capped(session: &Session) -> Option<bool> {
+    let sandbox = &session.sandbox;
+    (sandbox.phase == Phase::Active).then_some(sandbox.money.capped_until_ms.is_some())
+}
+
 /// The dearest of a list, without those that cost nothing.
 #[must_use]
 pub fn dearest(all: impl IntoIterator<Item = (String, MicroUsd)>) -> Vec<(String, MicroUsd)> {
@@ -60,9 +73,9 @@ pub fn dearest(all: impl IntoIterator<Item = (String, MicroUsd)>) -> Vec<(String
 }
 
 impl UsagePage {
-    /// The page as lines.
+    /// The sums that are known, each beside its budget.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn sums(&self) -> Vec<String> {
         let sum = |kind: BudgetKind| {
             let of_kind = |(scope, _): &&(BudgetScope, MicroUsd)| scope.kind() == kind;
             self.sums.iter().find(of_kind).map(|(_, used)| *used)
@@ -76,10 +89,17 @@ impl UsagePage {
         let line = |(what, used, limit): (&str, Option<MicroUsd>, Option<MicroUsd>)| {
             Some(format!("{what}: {}", amount(used?, limit)))
         };
-        let mut lines: Vec<String> = shown.into_iter().filter_map(line).collect();
+        shown.into_iter().filter_map(line).collect()
+    }
+
+    /// The whole page.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut lines = self.sums();
         if let Some(turn) = self.budgets.turn {
             lines.push(format!("Each task: up to {}", dollars(turn)));
         }
+        lines.extend(self.cap());
         list("Dearest threads that have a sandbox:", &self.threads, &mut lines);
         list("People, this month:", &self.people, &mut lines);
         lines.extend(self.uncounted());
@@ -90,6 +110,12 @@ impl UsagePage {
             );
         }
         lines.join("\n")
+    }
+
+    /// Whether the vendor bounds what the thread's sandbox spends.
+    fn cap(&self) -> Option<String> {
+        let is_capped = self.is_capped.filter(|_| !self.budgets.is_empty())?;
+        Some(if is_capped { HARD } else { NOT_HARD }.to_owned())
     }
 
     /// What is not counted, and how that is changed.
@@ -157,6 +183,7 @@ mod tests {
         let page = UsagePage {
             budgets,
             thread: Some(420_000),
+            is_capped: Some(true),
             sums: sums.into_iter().zip([10_000_000, 123_400_000]).collect(),
             threads: vec![("<#2>".to_owned(), 1_500_000)],
             people: vec![("`4`".to_owned(), 100_000_000)],
@@ -169,6 +196,7 @@ You, today: ▓▓▓▓▓▓▓▓▓▓ $10.00 of $10.00
 This thread: ░░░░░░░░░░ $0.42 of $5.00
 This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00
 Each task: up to $2.00
+The cap is hard: the model key of this thread's own sandbox pays for no more than its tasks have set aside.
 Dearest threads that have a sandbox:
 - <#2> $1.50
 People, this month:
@@ -176,6 +204,18 @@ People, this month:
 Not counted, for want of a budget: channels. A manager sets one with `/sandbox-config budget`.
 Days and months are UTC's. A running task counts with all that it may spend."
         );
+    }
+
+    #[test]
+    fn a_cap_that_is_not_hard_says_so() {
+        let page = |is_capped, turn| {
+            let budgets = Budgets { turn, ..Budgets::default() };
+            UsagePage { is_capped, budgets, ..UsagePage::default() }.words()
+        };
+        let said = "The cap is not hard: this thread's sandbox has no model key of its own, so steps under way can pass it.";
+        assert!(page(Some(false), Some(2_000_000)).contains(said));
+        assert!(!page(None, Some(2_000_000)).contains("The cap"), "no server runs");
+        assert!(!page(Some(false), None).contains("The cap"), "nothing is capped");
     }
 
     #[test]

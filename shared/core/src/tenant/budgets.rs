@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::credentials::redact;
 use crate::base::ids::{Ms, Tenant};
-use crate::text::{one_line, shorten};
+use crate::text::{dollars, one_line, shorten};
 
 /// Millionths of a US dollar.
 pub type MicroUsd = u64;
@@ -354,13 +354,6 @@ pub fn typed<'a>(
     pairs.into_iter().map(one).collect()
 }
 
-/// An amount for people: `$2.00`.
-#[must_use]
-pub fn dollars(amount: MicroUsd) -> String {
-    let cents = (amount + 5_000) / 10_000;
-    format!("${}.{:02}", cents / 100, cents % 100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,6 +419,5 @@ mod tests {
         for wrong in ["", "two", "-1", "1.234", "1,5", "0.01", "99999999"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert_eq!((dollars(420_000), dollars(1_005_000)), ("$0.42".into(), "$1.01".to_owned()));
     }
 }

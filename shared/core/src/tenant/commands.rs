@@ -71,6 +71,17 @@ pub mod argument {
     pub const OPEN: &str = "open";
     pub const CLOSE: &str = "close";
     pub const BUDGET: &str = "budget";
+    pub const ENVIRONMENT: &str = "environment";
+    pub const SECRET: &str = "secret";
+    pub const NETWORK: &str = "network";
+    /// How much of the world is reached.
+    pub const ACCESS: &str = "access";
+    /// Where a secret is sent.
+    pub const HOSTS: &str = "hosts";
+    pub const READABLE: &str = "readable";
+    pub const SET_UP: &str = "set-up";
+    /// How a project is made ready.
+    pub const RECIPE: &str = "recipe";
     /// A repository of the forge.
     pub const REPOSITORY: &str = "repository";
     /// Subject and text of a pull request.
@@ -84,9 +95,10 @@ pub mod argument {
 }
 
 use argument::{
-    ALL, ALLOW, BODY, BUDGET, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT, FILE, IN,
-    IN_SHARED, KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PR, PROMPT, PROVIDER, REMOVE,
-    REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
+    ACCESS, ALL, ALLOW, BODY, BUDGET, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT,
+    ENVIRONMENT, FILE, HOSTS, IN, IN_SHARED, KEEP_FILES, NAME, NETWORK, NOW, OPEN, OWNER, PERSON,
+    PR, PROMPT, PROVIDER, READABLE, RECIPE, REMOVE, REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES,
+    SECRET, SET_UP, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
 };
 
 const MODEL: Argument = optional(
@@ -111,6 +123,13 @@ const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
     }
     all
 };
+
+/// What a project's sandboxes can reach.
+const ACCESSES: [(&str, &str); 3] = [
+    ("open: everything", "open"),
+    ("listed: the forge, registries, the model and named hosts", "listed"),
+    ("off: the model alone", "off"),
+];
 
 /// The budgets that can be set, the narrowest first.
 const BUDGETS: [Argument; BudgetKind::ALL.len()] = {
@@ -391,6 +410,51 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 BUDGET,
                 "Set or clear what may be spent on models; without a value it shows what is set",
                 &BUDGETS,
+            ),
+            subcommand(
+                ENVIRONMENT,
+                "Say how a repository's project is made ready in new sandboxes",
+                &[
+                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
+                    required(
+                        RECIPE,
+                        "{set-up: [npm ci], services: [postgres]}, off, or own for its files",
+                        Takes::Text,
+                    ),
+                ],
+            ),
+            subcommand(
+                NETWORK,
+                "Say what a repository's sandboxes reach of the world",
+                &[
+                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
+                    required(ACCESS, "How much is reached", Takes::OneOf(&ACCESSES)),
+                    optional(
+                        HOSTS,
+                        "Hosts beside the forge, registries and the model",
+                        Takes::Text,
+                    ),
+                ],
+            ),
+            subcommand(
+                SECRET,
+                "Store a secret that a repository's tools use; its value is entered on a private page",
+                &[
+                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
+                    required(
+                        NAME,
+                        "Its name, which is its variable, such as NPM_TOKEN",
+                        Takes::Text,
+                    ),
+                    optional(
+                        HOSTS,
+                        "The only hosts it is sent to: registry.example.com, or *.example.com",
+                        Takes::Text,
+                    ),
+                    flag(READABLE, "The agent can read it: for what cannot be put in on the way"),
+                    flag(SET_UP, "Set-up steps have it too: a private registry"),
+                    flag(REMOVE, "Remove it"),
+                ],
             ),
         ],
         topic: Topic::Manage,

@@ -28,6 +28,8 @@ pub enum Key {
     DaytonaApiKey,
     /// Creates and deletes sandboxes that Vercel runs.
     VercelToken,
+    /// Makes and deletes model keys with a limit of money at `OpenRouter`; it calls no model.
+    OpenRouterManagementKey,
     /// A private key: logs in over SSH to the operator's own hosts that run sandboxes.
     SshKey,
     /// The passwords of sandboxes are derived from it. The template creates it, and nothing ever changes it.
@@ -36,7 +38,7 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SlackSigningSecret,
         Self::GitHubWebhookSecret,
         Self::DiscordBotToken,
@@ -48,6 +50,7 @@ impl Key {
         Self::GitHubClientSecret,
         Self::DaytonaApiKey,
         Self::VercelToken,
+        Self::OpenRouterManagementKey,
         Self::SshKey,
         Self::StackKey,
     ];
@@ -67,6 +70,7 @@ impl Key {
             Self::GitHubClientSecret => "github_client_secret",
             Self::DaytonaApiKey => "daytona_api_key",
             Self::VercelToken => "vercel_token",
+            Self::OpenRouterManagementKey => "openrouter_management_key",
             Self::SshKey => "ssh_key",
             Self::StackKey => "stack_key",
         }
@@ -84,7 +88,10 @@ impl Key {
             | Self::OpenRouterApiKey
             | Self::GitHubPrivateKey
             | Self::GitHubClientSecret => "WorkerSecret",
-            Self::DaytonaApiKey | Self::VercelToken | Self::SshKey => "ProviderSecret",
+            Self::DaytonaApiKey
+            | Self::VercelToken
+            | Self::OpenRouterManagementKey
+            | Self::SshKey => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
     }
@@ -111,6 +118,7 @@ impl Key {
             | Self::GitHubPrivateKey
             | Self::GitHubClientSecret
             | Self::VercelToken
+            | Self::OpenRouterManagementKey
             | Self::SshKey
             | Self::StackKey => None,
         }
@@ -124,7 +132,7 @@ impl Key {
             Self::VercelToken => "Vercel",
             Self::AnthropicApiKey => "Anthropic",
             Self::OpenAiApiKey => "OpenAI",
-            Self::OpenRouterApiKey => "OpenRouter",
+            Self::OpenRouterApiKey | Self::OpenRouterManagementKey => "OpenRouter",
             other => other.name(),
         }
     }

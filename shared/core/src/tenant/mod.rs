@@ -3,13 +3,17 @@
 pub mod access;
 pub mod bindings;
 pub mod budgets;
+pub mod capped_keys;
 pub mod commands;
+pub mod environments;
 pub mod glance;
 pub mod keys;
 pub mod linked;
 pub mod overrides;
 pub mod own_keys;
 pub mod prices;
+pub mod project_networks;
+pub mod project_secrets;
 pub mod repositories;
 pub mod runtime_mode;
 pub mod selection;

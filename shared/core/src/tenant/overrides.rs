@@ -33,7 +33,7 @@ pub struct Overrides {
 }
 
 /// Overrides for agents and their models.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOverrides {
     /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
     pub model_base_url: String,
@@ -48,6 +48,8 @@ pub struct AgentOverrides {
     pub project_config_of: Vec<String>,
     /// Tools that need a person's permission for each use, if the agent works in a sandbox other than its own.
     pub tools_ask: Vec<String>,
+    /// Base of `OpenRouter`'s API, at which capped model keys are made.
+    pub openrouter_api: String,
 }
 
 /// Overrides for chats.
@@ -98,6 +100,20 @@ pub struct ForgeOverrides {
     pub github_git: String,
     /// Name of the app in GitHub's addresses, for links to its installations.
     pub github_app: String,
+}
+
+impl Default for AgentOverrides {
+    fn default() -> Self {
+        Self {
+            model_base_url: String::new(),
+            models: Vec::new(),
+            prices: ModelPrices::new(),
+            model_keys_inside: false,
+            project_config_of: Vec::new(),
+            tools_ask: Vec::new(),
+            openrouter_api: "https://openrouter.ai/api/v1".to_owned(),
+        }
+    }
 }
 
 impl Default for ForgeOverrides {
@@ -204,13 +220,14 @@ impl Overrides {
 
     /// The addresses among them, by name.
     #[must_use]
-    pub fn addresses(&self) -> [(&'static str, &str); 9] {
+    pub fn addresses(&self) -> [(&'static str, &str); 10] {
         [
             ("discord_api", &self.chats.discord_api),
             ("slack_api", &self.chats.slack_api),
             ("daytona_api", &self.providers.daytona_api),
             ("vercel_api", &self.providers.vercel_api),
             ("model_base_url", &self.agents.model_base_url),
+            ("openrouter_api", &self.agents.openrouter_api),
             ("page_url", &self.chats.page_url),
             ("nudge_url", &self.providers.nudge_url),
             ("github_api", &self.forge.github_api),

@@ -19,9 +19,12 @@ use crate::schema::{self, Shape, UnknownFields};
 use crate::tenant::access::Refusal;
 use crate::tenant::bindings::Bindings;
 use crate::tenant::budgets::{BudgetKind, Budgets, MicroUsd};
+use crate::tenant::environments::{self, ENVIRONMENT_BYTES_MAX, ENVIRONMENTS_MAX, Environments};
 use crate::tenant::glance::Glance;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
+use crate::tenant::project_networks::{NetworkAccess, NetworkRefused, ProjectNetworks};
+use crate::tenant::project_secrets::{ProjectSecret, ProjectSecrets, SecretRefused, SecretWish};
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::selection::{PullRequests, PullRequestsBy, SUBMODULES, Selection, review_bots};
@@ -70,6 +73,15 @@ pub struct Settings {
     /// What may be spent.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
+    /// How projects are made ready.
+    #[serde(skip_serializing_if = "Environments::is_empty")]
+    pub environments: Environments,
+    /// Secrets of projects.
+    #[serde(skip_serializing_if = "ProjectSecrets::is_empty")]
+    pub project_secrets: ProjectSecrets,
+    /// What projects reach of the world.
+    #[serde(skip_serializing_if = "ProjectNetworks::is_empty")]
+    pub project_networks: ProjectNetworks,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -136,6 +148,31 @@ pub enum SettingsChange {
     Budgets {
         /// In millionths of a US dollar; `None` clears one.
         set: BTreeMap<BudgetKind, Option<MicroUsd>>,
+    },
+    /// Say how the project of a repository is made ready.
+    Environment {
+        /// `owner/name`.
+        repository: String,
+        /// A recipe, [`environments::OFF`] or [`environments::OWN`].
+        text: String,
+    },
+    /// Store a secret of a project, whose value is entered on a page.
+    Secret(SecretWish),
+    /// Remove a secret of a project.
+    RemoveSecret {
+        /// `owner/name`.
+        repository: String,
+        /// Its name.
+        name: String,
+    },
+    /// Say what a project's sandboxes reach of the world.
+    Network {
+        /// `owner/name`.
+        repository: String,
+        /// How much.
+        access: NetworkAccess,
+        /// Hosts beside the registries.
+        hosts: Vec<String>,
     },
     /// Make all direct messages of a person one thread, or each one a thread of its own. Only Slack has such messages.
     Direct {
@@ -207,6 +244,12 @@ pub enum NotChanged {
         "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: people can read it in this chat now."
     )]
     Secret(&'static str),
+    /// A secret of a project cannot be stored or removed.
+    #[error("{0} Nothing was changed.")]
+    ProjectSecret(#[from] SecretRefused),
+    /// What a project reaches cannot be said so.
+    #[error("{0} Nothing was changed.")]
+    ProjectNetwork(#[from] NetworkRefused),
     /// The value is the address of a page inside a repository.
     #[error("That is a page inside a repository. Use {0} instead.")]
     Page(String),
@@ -314,6 +357,24 @@ impl Settings {
             SettingsChange::Budgets { set } => {
                 set.iter().for_each(|(kind, amount)| next.budgets.set(*kind, *amount));
             }
+            SettingsChange::Environment { repository, text } => {
+                let name = environments::repository(repository)
+                    .ok_or_else(|| unusable(repository, "a repository: name it as owner/name"))?;
+                if text.len() > ENVIRONMENT_BYTES_MAX {
+                    let what = "an environment: it is longer than 3000 bytes. Put the steps into a script of the repository";
+                    return Err(unusable(&name, what));
+                }
+                if !next.environments.set(&name, text) {
+                    return Err(NotChanged::Full(ENVIRONMENTS_MAX));
+                }
+            }
+            SettingsChange::Secret(_) => return Err(SecretRefused::NoValue.into()),
+            SettingsChange::RemoveSecret { repository, name } => {
+                next.project_secrets.remove(repository, name)?;
+            }
+            SettingsChange::Network { repository, access, hosts } => {
+                next.project_networks.set(repository, *access, hosts)?;
+            }
             SettingsChange::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;
@@ -347,15 +408,37 @@ impl Settings {
                 next.repositories.close(channel.as_deref().map(str::trim), repository);
             }
         }
-        next.audit.push(Changed {
-            id: id.to_owned(),
-            at_ms: now_ms,
-            by: by.clone(),
-            change: change.clone(),
-        });
-        let surplus = next.audit.len().saturating_sub(AUDIT_MAX);
-        next.audit.drain(..surplus);
+        next.note_change(id, change, by, now_ms);
         Ok(next)
+    }
+
+    /// The settings with a project's secret, whose sealed value was entered on a page by a person who may manage the
+    /// place. A repeat of one that was stored is not stored again.
+    ///
+    /// # Errors
+    /// [`NotChanged`], to tell the person.
+    pub fn with_secret(
+        &self,
+        id: &str,
+        wish: &SecretWish,
+        secret: ProjectSecret,
+    ) -> Result<Self, NotChanged> {
+        if self.audit.iter().any(|made| made.id == id) {
+            return Ok(self.clone());
+        }
+        self.project_secrets.room(wish)?;
+        let mut next = self.clone();
+        let (by, since_ms) = (secret.by.clone(), secret.since_ms);
+        next.project_secrets.set(wish, secret);
+        next.note_change(id, &SettingsChange::Secret(wish.clone()), &by, since_ms);
+        Ok(next)
+    }
+
+    fn note_change(&mut self, id: &str, change: &SettingsChange, by: &Person, at_ms: Ms) {
+        let (id, by, change) = (id.to_owned(), by.clone(), change.clone());
+        self.audit.push(Changed { id, at_ms, by, change });
+        let surplus = self.audit.len().saturating_sub(AUDIT_MAX);
+        self.audit.drain(..surplus);
     }
 
     fn list(&mut self, list: SettingsList) -> &mut BTreeSet<String> {
@@ -660,6 +743,9 @@ pub fn is_same_checkout(one: &str, other: &str) -> bool {
         && number(one.trim()) == number(other.trim())
 }
 
+/// Where a repository is that is named without a host.
+pub(crate) const DEFAULT_HOST: &str = "https://github.com/";
+
 /// The address to clone a repository from, whatever is wanted of it: https, without secrets. Two ways to name one
 /// repository give the same address.
 #[must_use]
@@ -672,7 +758,7 @@ pub fn clone_address(repo: &str) -> String {
             let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
             format!("https://{}/{path}", host.to_lowercase())
         }
-        None => format!("https://github.com/{repo}"),
+        None => format!("{DEFAULT_HOST}{repo}"),
     }
 }
 

@@ -10,11 +10,13 @@ use crate::base::ids::{Ms, Tenant, ThreadKey, digest};
 use crate::base::person::{Membership, Person};
 use crate::base::reply::Reply;
 use crate::tenant::keys::Key;
+use crate::tenant::project_secrets::SecretWish;
 use crate::tenant::sign_in::StoredSignIn;
 
 /// The word for the forge's owners, beside the providers of keys.
 pub const OWNERS: &str = "github";
 const ACCOUNT: &str = "github-account";
+const SECRET: &str = "project-secret";
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ const ACCOUNT: &str = "github-account";
 pub enum Purpose {
     /// Entering a key of the tenant's own.
     Key(Key),
+    /// Entering a secret of a project ([`SetupLink::secret`]).
+    ProjectSecret,
     /// Binding an owner of repositories to the tenant.
     BindOwner,
     /// Connecting a person's own account at the forge.
@@ -37,6 +41,7 @@ impl Purpose {
                 Some(provider) => provider,
                 None => key.name(),
             },
+            Self::ProjectSecret => SECRET,
             Self::BindOwner => OWNERS,
             Self::ConnectAccount => ACCOUNT,
         }
@@ -54,6 +59,7 @@ impl TryFrom<String> for Purpose {
 
     fn try_from(word: String) -> Result<Self, String> {
         match word.as_str() {
+            SECRET => Ok(Self::ProjectSecret),
             OWNERS => Ok(Self::BindOwner),
             ACCOUNT => Ok(Self::ConnectAccount),
             word => Key::of_tenant(word)
@@ -84,6 +90,9 @@ pub struct SetupLink {
     /// The forge's page for signing in, to which the state is added. `None` for a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign_in: Option<String>,
+    /// The secret to be entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretWish>,
 }
 
 /// State of a link, from its item.
@@ -162,8 +171,10 @@ mod tests {
 
     #[test]
     fn stored_words_name_one_purpose() {
+        const OTHERS: [Purpose; 3] =
+            [Purpose::ProjectSecret, Purpose::BindOwner, Purpose::ConnectAccount];
         let keys = Key::OF_TENANTS.map(Purpose::Key);
-        for purpose in keys.into_iter().chain([Purpose::BindOwner, Purpose::ConnectAccount]) {
+        for purpose in keys.into_iter().chain(OTHERS) {
             assert_eq!(Purpose::try_from(purpose.word().to_owned()), Ok(purpose));
         }
         assert!(Purpose::try_from("gitlab".to_owned()).is_err());

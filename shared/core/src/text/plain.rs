@@ -69,6 +69,18 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
+/// Millionths of a US dollar, for people: `$1,234.50`; four digits below a cent, because many turns cost less.
+#[must_use]
+pub fn dollars(micro_usd: u64) -> String {
+    match micro_usd {
+        1..9_950 => format!("$0.{:04}", (micro_usd + 50) / 100),
+        _ => {
+            let cents = micro_usd.saturating_add(5_000) / 10_000;
+            format!("${}.{:02}", thousands(cents / 100), cents % 100)
+        }
+    }
+}
+
 /// A duration in a person's words.
 #[must_use]
 pub fn span(ms: u64) -> String {

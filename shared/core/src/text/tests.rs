@@ -235,6 +235,14 @@ fn shortened_text_ends_at_a_word() {
     assert_eq!(shorten("abc", 0), "");
 }
 
+#[test]
+fn dollars_are_exact_below_a_cent_alone() {
+    assert_eq!(
+        [0, 450, 9_949, 9_950, 420_000, 1_005_000, 1_234_567_890].map(dollars),
+        ["$0.00", "$0.0005", "$0.0099", "$0.01", "$0.42", "$1.01", "$1,234.57"]
+    );
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let block = prop_oneof![
         "[a-z é漢😀]{1,200}",

@@ -16,6 +16,9 @@ use bobbin_core::records::drafted_review::{
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use bobbin_core::records::given_pull::GivenPull;
+use bobbin_core::records::given_secrets::{
+    GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
+};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
@@ -24,16 +27,20 @@ use bobbin_core::records::message::{
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::records::prebuild::{BeginsWith, BuildKey, BuiltProject, NewBuild, Prebuild};
 use bobbin_core::records::publication::{
     Pressed, Proposal, Publication, PullRequestRef, PullRequestState,
 };
+use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
 use bobbin_core::records::sandbox::{
-    InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
+    InUse, KeptSnapshot, Lease, Operated, Phase, SandboxHistory, SandboxMoney, SandboxProject,
+    SandboxRecord, SandboxSpec, Sharing, TimelineEntry, Tooling, Tools, Waiting,
 };
 use bobbin_core::records::session::{
     CheckedOptions, Conversation, OwnWorkspace, Place, Session, StrayRun,
 };
+use bobbin_core::records::set_up::{FailedStep, SetUp, StepEnd, step_log};
 use bobbin_core::records::spending::Reservation;
 use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
@@ -47,6 +54,8 @@ use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey};
+use bobbin_core::tenant::project_networks::NetworkAccess;
+use bobbin_core::tenant::project_secrets::SecretWish;
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
@@ -166,6 +175,7 @@ fn prompt() -> Prompt {
         membership: membership(),
         now: true,
         extends: Some(BudgetKind::Thread),
+        continues: Some("add a health check".to_owned()),
     }
 }
 
@@ -488,68 +498,160 @@ fn linked() -> Session {
 /// One that people share.
 fn shared() -> SandboxRecord {
     SandboxRecord {
-        name: Some("frontend".parse().unwrap()),
-        provider: Some("daytona".to_owned()),
-        snapshot: of_a_sandbox().snapshot,
         snapshots: vec![KeptSnapshot {
             name: "bobbin-dev-0123456789ab-g2-at1790000000000-0123456789abcdef0123".to_owned(),
             at_ms: T,
             by: anna(),
+            built: Some(built()),
         }],
-        threads: [thread()].into(),
-        waiting: vec![Waiting { thread: thread(), turn: "t-2".into(), until_ms: T + 180_000 }],
-        closing: Some(anna()),
+        sharing: Sharing {
+            name: Some("frontend".parse().unwrap()),
+            threads: [thread()].into(),
+            waiting: vec![Waiting { thread: thread(), turn: "t-2".into(), until_ms: T + 180_000 }],
+            closing: Some(anna()),
+            ..sandbox(Phase::Active).sharing
+        },
+        spec: SandboxSpec {
+            provider: Some("daytona".to_owned()),
+            snapshot: of_a_sandbox().snapshot,
+            ..sandbox(Phase::Active).spec
+        },
         ..sandbox(Phase::Active)
     }
 }
 
 fn sandbox(phase: Phase) -> SandboxRecord {
     SandboxRecord {
-        metered_ms: Some(T - 60_000),
         version: 5,
-        runtime: None,
         phase,
         phase_since_ms: T,
         generation: 2,
-        name: None,
-        provider: None,
-        tools_provider: None,
-        tools: None,
-        agent: None,
-        snapshot: None,
         snapshots: Vec::new(),
-        threads: BTreeSet::new(),
-        in_use: vec![InUse {
-            thread: thread(),
-            turn: "t-1".into(),
-            common: true,
-            since_ms: T,
-            left: false,
-        }],
-        waiting: Vec::new(),
-        closing: None,
-        credentials: Some("0123456789ab".to_owned()),
         lease: Some(Lease { holder: "sweep-1#1".to_owned(), until_ms: T + 120_000 }),
         due_at_ms: Some(T + 1_800_000),
         last_activity_ms: T,
         wake_at_ms: Some(T + 1_800_000),
-        vanished: None,
-        repo: Some("https://github.com/acme/shop".to_owned()),
-        left_out: Some("submodules (lib)".to_owned()),
-        carried: Some(Carried {
-            repository: repository(),
-            base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
-        }),
-        pull: Some(given_pull()),
-        without_secrets: 1,
-        timeline: vec![TimelineEntry { at_ms: T, phase, note: "a prompt came".to_owned() }],
-        operated: vec![Operated {
-            id: "op-1".into(),
-            want: Operation::Pause,
-            at_ms: T,
-            trouble: Some("it runs a turn".to_owned()),
-        }],
         unknown: UnknownFields::default(),
+        money: SandboxMoney { metered_ms: Some(T - 60_000), capped_until_ms: Some(T + 86_400_000) },
+        spec: SandboxSpec {
+            runtime: None,
+            provider: None,
+            snapshot: None,
+            credentials: Some("0123456789ab".to_owned()),
+        },
+        sharing: Sharing {
+            name: None,
+            threads: BTreeSet::new(),
+            in_use: vec![InUse {
+                thread: thread(),
+                turn: "t-1".into(),
+                common: true,
+                since_ms: T,
+                reserved: Some(2_000_000),
+                left: false,
+            }],
+            waiting: Vec::new(),
+            closing: None,
+        },
+        tooling: Tooling { tools_provider: None, tools: None, agent: None },
+        history: SandboxHistory {
+            vanished: None,
+            without_secrets: 1,
+            timeline: vec![TimelineEntry { at_ms: T, phase, note: "a prompt came".to_owned() }],
+            operated: vec![Operated {
+                id: "op-1".into(),
+                want: Operation::Pause,
+                at_ms: T,
+                trouble: Some("it runs a turn".to_owned()),
+            }],
+        },
+        project: SandboxProject {
+            repo: Some("https://github.com/acme/shop".to_owned()),
+            left_out: Some("submodules (lib)".to_owned()),
+            carried: Some(Carried {
+                repository: repository(),
+                default: Some("main".to_owned()),
+                base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+            }),
+            pull: Some(given_pull()),
+            set_up: Some(set_up()),
+            secrets: Some(given_secrets()),
+            begins: BeginsWith::Prebuild(Prebuild {
+                snapshot: "bobbin-dev-0123456789ab-g2-at1790000000000-0123456789abcdef0123"
+                    .to_owned(),
+                of: built(),
+            }),
+            builds: Some("build-1".into()),
+        },
+    }
+}
+
+fn built() -> BuiltProject {
+    BuiltProject {
+        key: BuildKey::of("image", "recipe", "locks"),
+        commit: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+        repository: Some(1_296_269),
+    }
+}
+
+fn given_secrets() -> GivenSecrets {
+    let given = |name: &str, hosts: &[&str]| GivenSecret {
+        name: name.to_owned(),
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+    };
+    let withheld = |name: &str, why| WithheldSecret { name: name.to_owned(), why };
+    GivenSecrets {
+        revision: "0123456789abcdef".to_owned(),
+        network: Some(GivenNetwork {
+            access: NetworkAccess::Listed,
+            hosts: vec!["api.example.com".to_owned()],
+            is_ignored: true,
+        }),
+        given: vec![given("NPM_TOKEN", &["registry.example.com"]), given("DATABASE_URL", &[])],
+        withheld: vec![
+            withheld("A_TOKEN", Withheld::Nowhere),
+            withheld("D_TOKEN", Withheld::MadeWithout),
+            withheld("B_TOKEN", Withheld::NoRoom),
+            withheld("C_TOKEN", Withheld::Unreadable),
+        ],
+    }
+}
+
+fn secret_wish() -> SecretWish {
+    SecretWish {
+        repository: "acme/shop".to_owned(),
+        name: "NPM_TOKEN".to_owned(),
+        hosts: vec!["registry.example.com".to_owned()],
+        readable: true,
+        set_up: true,
+    }
+}
+
+fn set_up() -> SetUp {
+    let step = |name: &str| RecipeStep { name: name.to_owned(), run: format!("make {name}") };
+    let failed = |name: &str, end| FailedStep { name: name.to_owned(), end, log: step_log(0) };
+    SetUp {
+        recipe: Recipe {
+            is_derived: true,
+            from: RecipeSource::File(".bobbin/environment.yaml".to_owned()),
+            set_up: vec![step("install"), step("migrate")],
+            start: vec![step("watch")],
+            services: vec![ProjectService::Postgres, ProjectService::Redis],
+            ports: vec![3_000],
+            tools: vec![("node".to_owned(), "22".to_owned())],
+            variables: BTreeMap::from([("CI".to_owned(), "true".to_owned())]),
+            refused: vec!["runArgs is not honoured.".to_owned()],
+        },
+        commit: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+        since_ticks: 4_711,
+        begun_ms: T,
+        ended: vec![StepEnd::Done, StepEnd::Failed(2), StepEnd::TooLong, StepEnd::Interrupted],
+        over_ms: Some(T + 41_000),
+        failed: vec![failed("migrate", StepEnd::Failed(2))],
+        not_started: vec![failed("watch", StepEnd::TooLong)],
+        key: Some(built().key),
+        prebuilt_at: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+        is_requested: true,
     }
 }
 
@@ -598,12 +700,18 @@ fn sandboxes() -> Vec<(&'static str, String)> {
     let of = |phase: Phase| (phase.word(), sandbox(phase).encode());
     let new = ("new", SandboxRecord::new(T).encode());
     let shared = ("shared", shared().encode());
-    let native = SandboxRecord { runtime: Some("native".to_owned()), ..sandbox(Phase::Active) };
+    let native = SandboxRecord {
+        spec: SandboxSpec { runtime: Some("native".to_owned()), ..sandbox(Phase::Active).spec },
+        ..sandbox(Phase::Active)
+    };
     let native = ("native", native.encode());
     let outside = SandboxRecord {
-        runtime: Some("outside".to_owned()),
-        tools_provider: Some("vercel".to_owned()),
-        tools: Some(Tools { since: 1, ends_with: Some(2) }),
+        spec: SandboxSpec { runtime: Some("outside".to_owned()), ..sandbox(Phase::Active).spec },
+        tooling: Tooling {
+            tools_provider: Some("vercel".to_owned()),
+            tools: Some(Tools { since: 1, ends_with: Some(2) }),
+            ..sandbox(Phase::Active).tooling
+        },
         ..sandbox(Phase::Active)
     };
     let outside = ("outside", outside.encode());
@@ -657,7 +765,7 @@ fn entry(outcome: Outcome) -> LedgerEntry {
     }
 }
 
-fn changes() -> [(&'static str, SettingsChange); 7] {
+fn changes() -> [(&'static str, SettingsChange); 11] {
     [
         ("show", SettingsChange::Show),
         (
@@ -685,6 +793,29 @@ fn changes() -> [(&'static str, SettingsChange); 7] {
         ),
         ("close", SettingsChange::Close { channel: None, repository: "all".to_owned() }),
         ("direct", SettingsChange::Direct { one_thread: true }),
+        (
+            "environment",
+            SettingsChange::Environment {
+                repository: "acme/shop".to_owned(),
+                text: "{set-up: [make]}".to_owned(),
+            },
+        ),
+        (
+            "network",
+            SettingsChange::Network {
+                repository: "acme/shop".to_owned(),
+                access: NetworkAccess::Off,
+                hosts: vec!["api.example.com".to_owned()],
+            },
+        ),
+        ("secret", SettingsChange::Secret(secret_wish())),
+        (
+            "remove-secret",
+            SettingsChange::RemoveSecret {
+                repository: "acme/shop".to_owned(),
+                name: "NPM_TOKEN".to_owned(),
+            },
+        ),
     ]
 }
 
@@ -716,6 +847,17 @@ fn settings() -> Settings {
             channel_month: Some(100_000_000),
             month: Some(300_000_000),
         },
+        environments: serde_json::from_value(serde_json::json!({"acme/shop": "{set-up: [make]}"}))
+            .unwrap(),
+        project_networks: serde_json::from_value(
+            serde_json::json!({"acme/shop": {"access": "listed", "hosts": ["api.example.com"]}}),
+        )
+        .unwrap(),
+        project_secrets: serde_json::from_value(serde_json::json!({"acme/shop": {"NPM_TOKEN": {
+            "sealed": "c2VhbGVk", "hosts": ["registry.example.com"], "readable": true, "set_up": true,
+            "by": anna(), "since_ms": T,
+        }}}))
+        .unwrap(),
         unknown: UnknownFields::default(),
     }
 }
@@ -776,6 +918,7 @@ fn setup_link() -> SetupLink {
         reply: Reply::Nobody,
         until_ms: T + 600_000,
         sign_in: Some("https://github.com/login/oauth/authorize?client_id=Iv23".to_owned()),
+        secret: Some(secret_wish()),
     }
 }
 
@@ -978,6 +1121,16 @@ fn bodies() -> Vec<(&'static str, String)> {
             }),
         ),
         message(
+            "message-build",
+            Work::Build(NewBuild {
+                repo: "acme/shop".to_owned(),
+                provider: Some("daytona".to_owned()),
+                channel: "C1".to_owned(),
+                hash: built().key.hash,
+                useless: Some("bobbin-dev-0123456789ab-g1-at1790000000000-0123456789ab".to_owned()),
+            }),
+        ),
+        message(
             "message-create-runtime",
             Work::Create(NewSandbox {
                 name: "frontend".parse().unwrap(),
@@ -1038,6 +1191,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         control("control-now", Want::Now { turn: turn().into() }),
         control("control-withdraw", Want::Withdraw { turn: turn().into() }),
         control("control-diff", Want::Diff { turn: Some(turn().into()) }),
+        control("control-set-up-log", Want::SetUpLog { turn: turn().into() }),
         control("control-sandboxes", Want::Sandboxes { page: 1, in_thread: true }),
         control(
             "control-connect",

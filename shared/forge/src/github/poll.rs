@@ -44,7 +44,7 @@ struct PullBody {
     review_decision: Option<String>,
     commits: Nodes<LastCommit>,
     review_threads: PartOf<ThreadBody>,
-    latest_reviews: PartOf<ReviewBody>,
+    latest_opinionated_reviews: PartOf<ReviewBody>,
     comments: PartOf<CommentBody>,
 }
 
@@ -223,12 +223,17 @@ impl PullBody {
                 Some(_) => ReviewDecision::Required,
             },
             checks: contexts.nodes.into_iter().map(ContextBody::check).collect(),
-            reviews: self.latest_reviews.nodes.into_iter().map(ReviewBody::seen).collect(),
+            reviews: self
+                .latest_opinionated_reviews
+                .nodes
+                .into_iter()
+                .map(ReviewBody::seen)
+                .collect(),
             threads: self.review_threads.nodes.into_iter().map(ThreadBody::seen).collect(),
             comments: self.comments.nodes.into_iter().map(CommentBody::seen).collect(),
             totals: PolledTotals {
                 checks: contexts.total_count,
-                reviews: self.latest_reviews.total_count,
+                reviews: self.latest_opinionated_reviews.total_count,
                 threads: self.review_threads.total_count,
                 comments: self.comments.total_count,
             },
@@ -301,7 +306,6 @@ impl ReviewBody {
             state: match self.state.as_str() {
                 "APPROVED" => ReviewState::Approved,
                 "CHANGES_REQUESTED" => ReviewState::ChangesRequested,
-                "COMMENTED" => ReviewState::Commented,
                 _ => ReviewState::Dismissed,
             },
             body: self.body,

@@ -24,7 +24,7 @@ fn pull(contexts: &Value) -> Value {
         "commits": {"nodes": [{"commit": {"oid": HEAD, "statusCheckRollup": {
             "contexts": {"totalCount": 3, "nodes": contexts}}}}]},
         "reviewThreads": {"totalCount": 0, "nodes": []},
-        "latestReviews": {"totalCount": 0, "nodes": []},
+        "latestOpinionatedReviews": {"totalCount": 0, "nodes": []},
         "comments": {"totalCount": 0, "nodes": []},
     })
 }
@@ -134,7 +134,7 @@ async fn poll_reads_reviews_and_threads() {
         "comments": {"totalCount": 2, "nodes": [
             comment(1, "User", Value::Null), comment(2, "Bot", json!("2026-11-28T08:00:01Z"))]},
     }]);
-    body["latestReviews"]["nodes"] = json!([{
+    body["latestOpinionatedReviews"]["nodes"] = json!([{
         "databaseId": 9, "state": "CHANGES_REQUESTED", "body": "", "author": null, "commit": {"oid": HEAD},
         "submittedAt": "2026-11-28T08:00:00Z",
     }]);
@@ -175,7 +175,7 @@ async fn long_thread_is_read_at_both_ends() {
         "id": "PRRT_1", "isResolved": false, "isOutdated": false, "path": "a.rs", "line": 1,
         "top": {"nodes": [top]}, "comments": {"totalCount": 25, "nodes": newest},
     }]});
-    body["latestReviews"]["totalCount"] = json!(21);
+    body["latestOpinionatedReviews"]["totalCount"] = json!(21);
     body["comments"]["totalCount"] = json!(31);
     let seen = polled(answer(&body)).await.unwrap();
     let thread = &seen.threads[0];

@@ -85,7 +85,7 @@ impl DaytonaSandbox {
 }
 
 /// A time from Daytona; `None` if it is not RFC 3339, or before 1970.
-fn ms_of(told: Option<&str>) -> Option<Ms> {
+pub(super) fn ms_of(told: Option<&str>) -> Option<Ms> {
     let at = DateTime::parse_from_rfc3339(told?).ok()?;
     at.timestamp_millis().try_into().ok()
 }

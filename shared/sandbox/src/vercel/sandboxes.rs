@@ -87,6 +87,8 @@ pub struct VercelSandboxes {
     pub(super) held: Mutex<BTreeMap<String, HeldSecret>>,
     /// The keys in the policy of each session.
     pub(super) policies: Mutex<HashMap<String, String>>,
+    /// The hosts that sandboxes reach alone, by their names.
+    pub(super) limits: Mutex<HashMap<String, Vec<String>>>,
 }
 
 impl fmt::Debug for VercelSandboxes {
@@ -106,6 +108,7 @@ impl VercelSandboxes {
             settings,
             held: Mutex::default(),
             policies: Mutex::default(),
+            limits: Mutex::default(),
         })
     }
 
@@ -193,6 +196,7 @@ impl Provider for VercelSandboxes {
             secrets: Ok(self),
             // A route leads to the machine, not to its loopback.
             listens_on: Ipv4Addr::UNSPECIFIED,
+            image: &self.settings.image,
         }
     }
 

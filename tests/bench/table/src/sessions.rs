@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::sandbox::{Phase, SandboxRecord, TimelineEntry};
+use bobbin_core::records::sandbox::{Phase, SandboxHistory, SandboxRecord, TimelineEntry};
 use bobbin_core::records::session::{CheckedOptions, Conversation, Session};
 use bobbin_core::records::turn::EndedTurn;
 use bobbin_core::tenant::selection::Selection;
@@ -94,12 +94,15 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
             version: 12,
             due_at_ms: Some(due_at_ms),
             wake_at_ms: Some(due_at_ms),
-            timeline: [
-                (Phase::Creating, "a prompt came"),
-                (Phase::Active, "the server is healthy"),
-            ]
-            .map(phase)
-            .to_vec(),
+            history: SandboxHistory {
+                timeline: [
+                    (Phase::Creating, "a prompt came"),
+                    (Phase::Active, "the server is healthy"),
+                ]
+                .map(phase)
+                .to_vec(),
+                ..SandboxHistory::default()
+            },
             ..SandboxRecord::new(now_ms - TURNS * MINUTE_MS)
         },
         ..Session::new(thread, now_ms - TURNS * MINUTE_MS)

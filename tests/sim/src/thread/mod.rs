@@ -134,7 +134,7 @@ impl SimThread {
             .home
             .record
             .iter()
-            .flat_map(|sandbox| &sandbox.timeline)
+            .flat_map(|sandbox| &sandbox.history.timeline)
             .map(|entry| entry.phase)
             .collect();
         timeline.windows(phases.len()).any(|window| window == phases)
@@ -165,8 +165,8 @@ impl SimThread {
                 s.generation,
                 s.due_at_ms,
                 s.lease.as_ref(),
-                &s.in_use,
-                &s.waiting,
+                &s.sharing.in_use,
+                &s.sharing.waiting,
             )),
         )
     }
@@ -185,9 +185,15 @@ impl SimThread {
         self.calls += 1;
     }
 
-    /// Keeps a record that was written, and what it says anew.
-    pub fn keep(&mut self, session: &Session, entries: &[LedgerEntry], now_ms: Ms, lag_ms: u64) {
-        let spent = self.flags.spent(session);
+    /// Keeps a record that was written, and what it says anew. Of the flags those are spent that its writer has read.
+    pub fn keep(
+        &mut self,
+        session: &Session,
+        entries: &[LedgerEntry],
+        known: &ControlFlags,
+        (now_ms, lag_ms): (Ms, u64),
+    ) {
+        let spent = known.spent(session);
         self.flags = std::mem::take(&mut self.flags).without(&spent);
         for entry in entries {
             let before = self.ledger.insert(entry.turn.clone(), entry.clone());
@@ -228,7 +234,7 @@ impl SimThread {
 
     /// Notes what the sandbox's record says of operations that were accepted here.
     pub fn keep_operated(&mut self, record: &SandboxRecord) {
-        for operated in &record.operated {
+        for operated in &record.history.operated {
             if !self.ended.contains(&operated.id) {
                 self.ended.push(operated.id.clone());
                 if let Some(turn) = self.turn(&operated.id) {

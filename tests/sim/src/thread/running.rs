@@ -26,7 +26,8 @@ impl SimThread {
     ) -> Result<AgentSessionId, Failure> {
         let sandbox = home.server(generation, now_ms)?;
         sandbox.sessions.insert(self.place);
-        Ok(format!("ses_{generation}_{}", self.place).into())
+        // One that is made again under its generation begins with an empty disk.
+        Ok(format!("ses_{generation}_{}_{}", sandbox.created_ms, self.place).into())
     }
 
     pub fn send_prompt(

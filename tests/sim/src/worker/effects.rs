@@ -6,10 +6,10 @@ use bobbin_core::base::ids::{
 };
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
-    AgentEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
+    AgentEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,
 };
 use bobbin_core::protocol::event::{Event, NotCloned};
-use bobbin_core::protocol::target::Addressed;
+use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
@@ -18,11 +18,14 @@ use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
+use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
 use bobbin_core::records::pull_request::WatchedPullRequest;
+use bobbin_core::records::recipe::FoundRecipe;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
+use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::AgentOptions;
 
@@ -31,6 +34,7 @@ use crate::dice::Dice;
 use crate::forge;
 use crate::home::{Caller, Home};
 use crate::plan::Late;
+use crate::project;
 use crate::services::{Missed, Moving, Sent, Services, Serving, perform, polled, silent};
 use crate::state::Inner;
 use crate::thread::SimThread;
@@ -63,6 +67,7 @@ impl Worker {
         if let Effect::Sandbox(
             SandboxEffect::Observe { after_ms, .. }
             | SandboxEffect::Confirm { after_ms, .. }
+            | SandboxEffect::SetUp { after_ms, .. }
             | SandboxEffect::Snapshot { after_ms, .. },
         ) = effect
             && *after_ms > 0
@@ -346,6 +351,33 @@ impl Services for Here<'_> {
         });
     }
 
+    fn create_from(&mut self, generation: u32, prebuild: Option<&str>) -> Result<(), Failure> {
+        let Some(name) = prebuild else {
+            self.create(generation);
+            return Ok(());
+        };
+        let mut homes = self.inner.places.iter().map(|place| &place.home);
+        let is_there = homes.any(|home| {
+            let is_builder = home.record.as_ref().is_some_and(SandboxRecord::is_builder);
+            is_builder && home.snapshots.contains_key(name)
+        });
+        if !is_there {
+            self.inner.met.insert("prebuild missing");
+            return Err(Failure::TurnFailed { reason: "no such snapshot".to_owned() });
+        }
+        let is_new = !self.inner.places[self.at].home.sandboxes.contains_key(&generation);
+        self.create(generation);
+        if is_new {
+            self.with(|_, home, _, _| {
+                if let Some(project) = home.project(generation) {
+                    project.is_prebuilt = true;
+                }
+            });
+        }
+        self.inner.met.insert("prebuild used");
+        Ok(())
+    }
+
     fn start(&mut self, generation: u32) {
         self.with(|_, home, dice, now_ms| home.start(generation, now_ms, dice.below(5_000)));
     }
@@ -374,9 +406,38 @@ impl Services for Here<'_> {
             if troubled && dice.falls(30) {
                 return Err(NotCloned::NotFound);
             }
-            home.clone_into(generation);
-            Ok(LeftOut::default())
+            let is_new = home.clone_into(generation);
+            let is_prebuilt = home.project(generation).is_some_and(|one| one.is_prebuilt);
+            Ok(LeftOut { is_new, is_prebuilt, ..LeftOut::default() })
         })
+    }
+
+    fn read_recipe(&mut self, generation: u32, _: &RecipeAt) -> FoundRecipe {
+        if self.inner.has_recipes {
+            project::recipe(self.at + generation as usize)
+        } else {
+            project::nothing()
+        }
+    }
+
+    fn set_up(&mut self, generation: u32, steps: usize) -> SetUpSeen {
+        // One in a few takes longer than a delivery stays with it.
+        let is_long = (self.at + generation as usize) % 6 == 3;
+        let takes_ms = if is_long { 8 * project::SET_UP_MS } else { project::SET_UP_MS };
+        let seen = self.with(|_, home, _, now_ms| {
+            home.project(generation).map(|one| one.look(steps, takes_ms, now_ms))
+        });
+        self.inner.met.insert("set-up");
+        seen.unwrap_or_default()
+    }
+
+    fn start_project(&mut self, generation: u32) -> Vec<FailedStep> {
+        self.with(|_, home, _, _| {
+            if let Some(project) = home.project(generation) {
+                project.is_started = true;
+            }
+        });
+        Vec::new()
     }
 
     fn find_repository(&mut self, name: &str) -> FoundRepository {
@@ -601,6 +662,17 @@ impl Services for Here<'_> {
             self.inner.met.insert("second ended");
             self.inner.send(message);
         }
+    }
+
+    fn queue(&mut self, messages: &[Message]) {
+        let builds = messages.iter().filter(|one| matches!(one.work, Work::Build(_)));
+        builds.for_each(|message| self.inner.send(message.clone()));
+    }
+
+    fn prebuild(&mut self, builder: &SandboxKey, at: &EffectTarget) -> Option<Prebuild> {
+        let place = self.inner.known(builder.thread())?;
+        let record = self.inner.places[place].home.record.as_ref()?;
+        prebuild::newest(record, at.credentials.as_deref())
     }
 
     fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {

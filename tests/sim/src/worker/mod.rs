@@ -252,7 +252,7 @@ impl ports::World for Worker {
 
     async fn save(
         &self,
-        RecordsWrite { session, expected, entries, .. }: RecordsWrite<'_>,
+        RecordsWrite { session, expected, entries, flags, .. }: RecordsWrite<'_>,
     ) -> Result<Saved, Failure> {
         let budgets = &session.observed.writes.budgets;
         let tenant = session.thread.tenant();
@@ -326,7 +326,7 @@ impl ports::World for Worker {
                     inner.places[at].keep_operated(&written.sandbox);
                 }
                 if expected.thread.is_some() {
-                    inner.places[self.place].keep(&written, entries, now_ms, lag_ms);
+                    inner.places[self.place].keep(&written, entries, flags, (now_ms, lag_ms));
                 }
                 let home = &mut inner.places[at].home;
                 let live = Fact::Live(home.live());

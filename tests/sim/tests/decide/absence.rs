@@ -79,7 +79,7 @@ fn our_own_delete_is_not_doubted() {
     let world = active();
     deliver_until_done(&world, &reset(), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
-    assert_eq!((confirmed(&world), record(&world).sandbox.vanished), (0, None));
+    assert_eq!((confirmed(&world), record(&world).sandbox.history.vanished), (0, None));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn vanished_sandbox_is_adopted_when_seen() {
         world.with(|s| s.sandboxes.insert(1, state));
         deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
         let back = record(&world).sandbox;
-        assert_eq!((back.phase, back.generation, back.vanished), (phase, 1, None));
+        assert_eq!((back.phase, back.generation, back.history.vanished), (phase, 1, None));
         assert_eq!(fate(Some(&back), 1, 0, now_ms, graces), Fate::Spared);
         deliver_until_done(&world, &prompt("m2"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
@@ -139,7 +139,7 @@ fn vanished_generation_is_kept_one_day() {
     deliver_until_done(&world, &prompt("m2"), 1);
     let next = record(&world).sandbox;
     assert_eq!(next.generation, 2);
-    let lost_ms = next.vanished.unwrap().at_ms;
+    let lost_ms = next.history.vanished.unwrap().at_ms;
     let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT.sandbox));
     assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms - 1), Fate::Kept);
     assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms), Fate::Orphan);

@@ -9,8 +9,8 @@ use bobbin_core::records::card::CardState;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets, MicroUsd};
 
-const DOLLAR: MicroUsd = 1_000_000;
-const CENT: MicroUsd = 10_000;
+pub(super) const DOLLAR: MicroUsd = 1_000_000;
+pub(super) const CENT: MicroUsd = 10_000;
 
 fn month() -> String {
     "1970-01".to_owned()
@@ -29,14 +29,14 @@ fn of_channel() -> BudgetScope {
 }
 
 /// A thread of which every turn costs this much.
-fn costing(budgets: Budgets, cost: MicroUsd) -> Fake {
+pub(super) fn costing(budgets: Budgets, cost: MicroUsd) -> Fake {
     let world = Fake::new();
     world.with(|s| (s.settings.budgets, s.spent) = (budgets, Some(cost)));
     world.with(|s| s.offer = offer(&["m"], &[]));
     world
 }
 
-fn asked(id: &str, change: impl FnOnce(&mut Prompt)) -> Message {
+pub(super) fn asked(id: &str, change: impl FnOnce(&mut Prompt)) -> Message {
     let mut prompt = Prompt {
         text: "do it".into(),
         by: person("ann"),
@@ -47,7 +47,7 @@ fn asked(id: &str, change: impl FnOnce(&mut Prompt)) -> Message {
     work(id, Work::Prompt(prompt))
 }
 
-fn ask(world: &Fake, id: &str) -> Outcome {
+pub(super) fn ask(world: &Fake, id: &str) -> Outcome {
     deliver_until_done(world, &asked(id, |_| ()), 1);
     outcomes(world).pop().unwrap()
 }
@@ -68,7 +68,7 @@ fn words(outcome: Outcome) -> String {
     }
 }
 
-fn all_set() -> Budgets {
+pub(super) fn all_set() -> Budgets {
     Budgets {
         turn: Some(2 * DOLLAR),
         thread: Some(20 * DOLLAR),
@@ -127,7 +127,7 @@ fn first_exhausted_budget_refuses_in_words() {
     );
     assert_eq!(
         used_up(BudgetScope::Stack { month: month() }, 1_000 * DOLLAR),
-        "Bobbin's overall monthly budget of $1000.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. Only the operator can raise it."
+        "Bobbin's overall monthly budget of $1,000.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. Only the operator can raise it."
     );
     let world = costing(Budgets { thread: Some(DOLLAR), ..Budgets::default() }, DOLLAR);
     ask(&world, "m1");
@@ -195,6 +195,22 @@ fn spent_turn_is_stopped_and_can_continue() {
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     assert_eq!(record(&world).sandbox.generation, 1);
     assert_eq!(world.with(|s| s.sums[&of_tenant()]), 2 * DOLLAR + CENT);
+}
+
+/// What the agent is told to go on is not what somebody asked for.
+#[test]
+fn second_continue_quotes_the_first_task() {
+    let world = stopped(all_set());
+    let entry = |turn: &str| world.with(|s| s.ledger[&TurnId::from(turn)].clone());
+    let again = entry("m1").again.unwrap();
+    assert_eq!(again.task(), "do it");
+    world.with(|s| (s.silent_agent, s.spent) = (true, Some(2 * DOLLAR)));
+    deliver_until_done(&world, &work("m2", Work::Prompt(again)), 1);
+    assert!(matches!(outcomes(&world).pop(), Some(Outcome::OverBudget { .. })));
+    let entry = entry("m2");
+    let again = entry.again.unwrap();
+    assert_eq!((&*entry.asked, again.task()), ("do it", "do it"));
+    assert!(again.text.starts_with("You were stopped"), "{again:?}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn reset_needs_permission() {
 
 #[test]
 fn sandbox_keeps_its_first_provider() {
-    let made_at = |world: &Fake| record(world).sandbox.provider;
+    let made_at = |world: &Fake| record(world).sandbox.spec.provider;
     let world = Fake::new();
     default_of(&world, DefaultKind::Provider, None, "ssh");
     default_of(&world, DefaultKind::Provider, Some("10"), "vercel");
@@ -166,7 +166,7 @@ fn native_thread_keeps_chosen_agent() {
     native.with(|s| s.runtime = RuntimeMode::OpenCode);
     deliver_until_done(&native, &asked("m9", Selection::default()), 1);
     native.with(|s| {
-        assert_eq!(s.record.as_ref().unwrap().sandbox.runtime.as_deref(), Some("native"));
+        assert_eq!(s.record.as_ref().unwrap().sandbox.spec.runtime.as_deref(), Some("native"));
         assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("opencode"));
     });
     // A mode of the one agent that there is, is each turn's own, as it always was.
@@ -187,7 +187,7 @@ fn named_agent_decides_new_runtime() {
     default_of(&world, DefaultKind::Runtime, None, "compat");
     let claude = wants(None, None, Some("claude"));
     deliver_until_done(&world, &asked("m1", claude.clone()), 1);
-    assert_eq!(record(&world).sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(record(&world).sandbox.spec.runtime.as_deref(), Some("native"));
     world.with(|s| assert_eq!(s.ran_with[0].1.as_deref(), Some("claude")));
 
     // One that is there already does not change: who wants that is told how.
@@ -206,7 +206,7 @@ fn named_agent_decides_new_runtime() {
     world.with(|s| assert_eq!(s.ran_with.last().unwrap().1, None));
     deliver_until_done(&world, &reset(), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
-    assert_eq!(record(&world).sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(record(&world).sandbox.spec.runtime.as_deref(), Some("native"));
     world.with(|s| assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("claude")));
 }
 
@@ -262,7 +262,7 @@ fn conflicting_defaults_are_refused() {
 
 #[test]
 fn runtime_is_fixed_per_sandbox() {
-    let begun = |world: &Fake| record(world).sandbox.runtime;
+    let begun = |world: &Fake| record(world).sandbox.spec.runtime;
     let wish = |name: &str| Selection { runtime: Some(name.to_owned()), ..Selection::default() };
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
@@ -316,13 +316,13 @@ fn outside_agents_sandbox_has_no_code() {
     };
     deliver_until_done(&world, &asked("m1", wanted), 1);
     let sandbox = record(&world).sandbox;
-    assert_eq!(sandbox.runtime.as_deref(), Some("outside"));
+    assert_eq!(sandbox.spec.runtime.as_deref(), Some("outside"));
     // What was chosen is for the code: nothing of it is in the agent's own.
     assert_eq!(
-        (sandbox.provider.as_deref(), sandbox.tools_provider.as_deref()),
+        (sandbox.spec.provider.as_deref(), sandbox.tooling.tools_provider.as_deref()),
         (None, Some("vercel"))
     );
-    assert_eq!(sandbox.repo.as_deref(), Some("acme/api"));
+    assert_eq!(sandbox.project.repo.as_deref(), Some("acme/api"));
     world.with(|s| {
         assert!(s.clones.is_empty(), "{:?}", s.clones);
         assert_eq!(s.ran_with.len(), 1);
@@ -334,7 +334,7 @@ fn tool_sandbox_runs_no_turn() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     world.with(|s| {
-        s.record.as_mut().unwrap().sandbox.runtime = Some("bare".to_owned());
+        s.record.as_mut().unwrap().sandbox.spec.runtime = Some("bare".to_owned());
     });
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert!(reason(&world).starts_with("No agent runs in this sandbox"), "{}", reason(&world));
@@ -434,7 +434,7 @@ fn unknown_offer_blocks_no_turn() {
 fn repository_follows_sandboxes_until_reset() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
-    assert_eq!(record(&world).sandbox.repo.as_deref(), Some("acme/api"));
+    assert_eq!(record(&world).sandbox.project.repo.as_deref(), Some("acme/api"));
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &asked("m3", Selection::default()), 1);
@@ -445,7 +445,7 @@ fn repository_follows_sandboxes_until_reset() {
     let reset = Work::Reset { by: person("ann"), membership: here(), keeps_files: false };
     deliver_until_done(&world, &work("r1", reset), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
-    assert_eq!(record(&world).sandbox.repo, None);
+    assert_eq!(record(&world).sandbox.project.repo, None);
     world.with(|s| assert_eq!(s.clones.len(), 2));
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
 }
@@ -533,7 +533,7 @@ fn missing_secrets_cause_one_rebuild() {
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     let sandbox = record(&world).sandbox;
-    assert_eq!((sandbox.generation, sandbox.without_secrets), (2, 0));
+    assert_eq!((sandbox.generation, sandbox.history.without_secrets), (2, 0));
     world.with(|s| assert_eq!(s.sandboxes.keys().collect::<Vec<_>>(), [&2]));
     assert_eq!(missed(&world), 1);
 
@@ -561,6 +561,8 @@ fn incomplete_clone_is_reported_once() {
             large: vec!["model.bin".to_owned()],
             named: Vec::new(),
             history: Some(50),
+            is_new: true,
+            is_prebuilt: false,
         };
     });
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);

@@ -1,21 +1,29 @@
 //! A small world in memory, as `drive` sees it, and how its messages are delivered.
 
+use super::secrets::FakeSecrets;
+use super::set_up::FakeProject;
 use super::*;
 use bobbin_core::base::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
-use bobbin_core::protocol::effect::{AgentEffect, Follow, Watched};
+use bobbin_core::protocol::effect::{AgentEffect, Follow, RecipeAt, Watched};
 use bobbin_core::protocol::ports::{Performed, RecordsWrite};
 use bobbin_core::protocol::signals::signals;
-use bobbin_core::protocol::target::Addressed;
+use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::ask::Ask;
+use bobbin_core::records::card::Card;
 use bobbin_core::records::checks::Check;
 use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead};
 use bobbin_core::records::given_pull::{FoundPull, GivenPull};
+use bobbin_core::records::given_secrets::GivenSecrets;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
+use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::pull_request::WatchedPullRequest;
+use bobbin_core::records::recipe::FoundRecipe;
 use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
-use bobbin_core::tenant::budgets::BudgetScope;
+use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
+use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd};
+use bobbin_core::tenant::capped_keys::{KeyLimit, LIFE_MS};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
 
@@ -171,6 +179,8 @@ pub(super) struct State {
     pub(super) act_end: Option<ActEnd>,
     /// What they did, with the head that they saw and who they are.
     pub(super) acts: Vec<(PullRequestAct, String, String)>,
+    /// Cards as they were posted or edited, in order.
+    pub(super) cards: Vec<Card>,
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
     /// What was done below pull requests; what there is is not done again.
@@ -186,6 +196,10 @@ pub(super) struct State {
     pub(super) cannot_bring: bool,
     /// Linked accounts that may push, or may not, by the person.
     pub(super) accounts: BTreeMap<String, Presser>,
+    /// The project in the sandboxes.
+    pub(super) project: FakeProject,
+    /// The project's secrets in them.
+    pub(super) secrets: FakeSecrets,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
     /// What clones do not bring along.
@@ -234,6 +248,11 @@ pub(super) struct State {
     pub(super) spent: Option<u64>,
     /// Stored sums of what was spent and set aside.
     pub(super) sums: BTreeMap<BudgetScope, u64>,
+    /// Capped keys are made here.
+    pub(super) caps: bool,
+    /// The limits with which they were made, and those that they got later.
+    pub(super) capped: Vec<MicroUsd>,
+    pub(super) key_limits: Vec<KeyLimit>,
     /// How often something was written.
     pub(super) writes: u32,
     /// The bounds under which messages are delivered.
@@ -427,6 +446,18 @@ impl Services for Here<'_> {
         older_than.map_or(self.s.tenant_sandboxes, |_| self.s.older_sandboxes)
     }
 
+    fn create_from(&mut self, generation: u32, prebuild: Option<&str>) -> Result<(), Failure> {
+        self.s.project.created_from.push(prebuild.map(str::to_owned));
+        match self.s.project.create_fails.take().filter(|_| prebuild.is_some()) {
+            Some(failure) => return Err(failure),
+            None => self.create(generation),
+        }
+        if let Some(state) = self.s.project.created_state.take() {
+            self.s.sandboxes.insert(generation, state);
+        }
+        Ok(())
+    }
+
     fn create(&mut self, generation: u32) {
         self.s.sandboxes.entry(generation).or_insert(SandboxState::Running);
     }
@@ -453,8 +484,10 @@ impl Services for Here<'_> {
         if let Some(why) = self.s.not_cloned.take() {
             return Err(why);
         }
+        self.s.project.calls.push("clone");
         self.s.clones.insert(generation, repo.to_owned());
-        Ok(self.s.left_out.clone())
+        let is_prebuilt = matches!(self.s.project.created_from.last(), Some(Some(_)));
+        Ok(LeftOut { is_prebuilt, ..self.s.left_out.clone() })
     }
 
     fn find_repository(&mut self, name: &str) -> FoundRepository {
@@ -475,7 +508,7 @@ impl Services for Here<'_> {
         if let Some(path) = submodule {
             let at = wanted.unwrap_or_default();
             self.s.submodules.push(format!("{path}: {}@{at}", repository.name));
-            let carried = Carried { repository: repository.clone(), base: None };
+            let carried = Carried { repository: repository.clone(), default: None, base: None };
             return match self.s.not_cloned_too.remove(path) {
                 Some(why) => Err(why),
                 None => Ok((carried, self.s.left_out_too.remove(path).unwrap_or_default())),
@@ -487,7 +520,8 @@ impl Services for Here<'_> {
         let at = wanted.map(|at| format!("@{at}")).unwrap_or_default();
         self.s.carried.insert(generation, format!("{}{at}", repository.name));
         let base = self.s.branches.get(&repository.branch).cloned();
-        Ok((Carried { repository: repository.clone(), base }, self.s.left_out.clone()))
+        let carried = Carried { repository: repository.clone(), default: None, base };
+        Ok((carried, self.s.left_out.clone()))
     }
 
     fn outgoing(&mut self, _: u32) -> Outgoing {
@@ -642,12 +676,43 @@ impl Services for Here<'_> {
         Opened::There(seen)
     }
 
-    fn serve(&mut self, _: u32, is_new: bool) -> Serving {
+    fn read_recipe(&mut self, _: u32, at: &RecipeAt) -> FoundRecipe {
+        self.s.project.read(at)
+    }
+
+    fn set_up(&mut self, generation: u32, steps: usize) -> SetUpSeen {
+        let now_ms = self.s.now_ms;
+        self.s.project.look(generation, steps, now_ms)
+    }
+
+    fn start_project(&mut self, _: u32) -> Vec<FailedStep> {
+        self.s.project.calls.push("start");
+        self.s.project.not_started.clone()
+    }
+
+    fn serve(&mut self, generation: u32, is_new: bool) -> Serving {
+        self.s.project.serves(generation);
         if is_new && self.s.without_secrets > 0 {
             self.s.without_secrets -= 1;
             return Serving::WithoutSecrets;
         }
         Serving::Healthy
+    }
+
+    fn secrets(&mut self, generation: u32, restart: bool) -> Option<GivenSecrets> {
+        let s = &mut *self.s;
+        let repo = s.clones.get(&generation).map_or("", String::as_str);
+        s.secrets.served(&s.settings, repo, (generation, restart))
+    }
+
+    fn cap(&mut self, cap: Option<MicroUsd>) -> Option<Ms> {
+        let cap = cap.filter(|_| self.s.caps)?;
+        self.s.capped.push(cap);
+        Some(self.s.now_ms + LIFE_MS)
+    }
+
+    fn limit(&mut self, limit: Option<KeyLimit>) {
+        self.s.key_limits.extend(limit);
     }
 
     fn workspace(&mut self, _: u32) -> Result<Event, Failure> {
@@ -721,6 +786,8 @@ impl Services for Here<'_> {
         if !s.prompted.contains(&entry) {
             s.prompted.push(entry);
             s.told.push(sent.text.to_owned());
+            let with = s.secrets.servers.get(&sent.generation).cloned().unwrap_or_default();
+            s.secrets.prompted_with.push(with);
             s.ran_with.push((sent.model.to_owned(), sent.agent.map(str::to_owned)));
             s.seen_images.push(sent.images.to_vec());
         }
@@ -847,6 +914,9 @@ impl Services for Here<'_> {
     ) -> Result<PostRef, Failure> {
         let s = &mut *self.s;
         s.pull_request_cards += u32::from(*kind == PostKind::PullRequest);
+        if let Post::Card(card) = post {
+            s.cards.push(card.clone());
+        }
         if matches!(kind, PostKind::Rolled(_)) && at.is_none() && s.fail_roll > 0 {
             s.fail_roll -= 1;
             return Err(busy());
@@ -917,6 +987,10 @@ impl Services for Here<'_> {
 
     fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {
         outside::seen(self.s.sandbox_record(of).as_ref())
+    }
+
+    fn prebuild(&mut self, builder: &SandboxKey, at: &EffectTarget) -> Option<Prebuild> {
+        prebuild::newest(&self.s.sandbox_record(builder)?, at.credentials.as_deref())
     }
 
     fn wake(&mut self, at_ms: Ms) {

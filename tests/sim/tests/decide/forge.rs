@@ -61,7 +61,7 @@ fn opened_private_repository_is_carried() {
         deliver_until_done(&world, &asked("m1", "Acme/api"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered]);
         assert_eq!(brought(&world), (vec![], vec!["acme/api".to_owned()]));
-        let carried = record(&world).sandbox.carried.unwrap();
+        let carried = record(&world).sandbox.project.carried.unwrap();
         assert_eq!(carried.repository, repository("acme/api", true));
         // The next turn works on what is there, and nobody is asked again.
         deliver_until_done(&world, &asked("m2", "acme/api"), 1);
@@ -136,7 +136,7 @@ fn others_repositories_are_cloned_inside() {
         deliver_until_done(&world, &asked("m1", repo), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered]);
         assert_eq!(brought(&world), (vec![repo.to_owned()], vec![]));
-        assert_eq!(record(&world).sandbox.carried, None);
+        assert_eq!(record(&world).sandbox.project.carried, None);
     }
 }
 
@@ -161,10 +161,10 @@ fn private_repository_is_never_shared() {
     let by = person("ann");
     let name = Work::Name { name: "web".parse().unwrap(), by, membership: Membership::default() };
     deliver_until_done(&world, &work("n1", name), 1);
-    assert_eq!(record(&world).sandbox.name, None);
+    assert_eq!(record(&world).sandbox.sharing.name, None);
     let want = Operation::Snapshot;
     deliver_until_done(&world, &work("o1", Work::Operate { want, by: None }), 1);
-    let operated = record(&world).sandbox.operated.pop().unwrap();
+    let operated = record(&world).sandbox.history.operated.pop().unwrap();
     assert_eq!(operated.trouble.as_deref(), Some(words::PRIVATE_NOT_KEPT));
 }
 
@@ -204,13 +204,15 @@ fn submodules_come_where_somebody_chose_so() {
                     submodules: vec!["vendor".to_owned()],
                     large: vec!["a.bin".to_owned()],
                     history: Some(50),
+                    is_new: true,
+                    is_prebuilt: false,
                     named: vec![submodule("vendor", "../vendor")],
                 },
             )
         });
         deliver_until_done(&world, &asked("m1", "acme/api"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered]);
-        let left_out = record(&world).sandbox.left_out.unwrap();
+        let left_out = record(&world).sandbox.project.left_out.unwrap();
         let (asked, carried) = world.with(|s| (s.asked_forge.clone(), s.submodules.clone()));
         if choice == Some("yes") {
             assert_eq!(asked, ["acme/api", "acme/lib"]);
@@ -268,7 +270,11 @@ fn submodule_needs_the_right_of_a_repository() {
         }
         deliver_until_done(&world, &asked("m1", "acme/api"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered], "{address} {found:?}");
-        assert_eq!(record(&world).sandbox.left_out.as_deref(), Some(words), "{address} {found:?}");
+        assert_eq!(
+            record(&world).sandbox.project.left_out.as_deref(),
+            Some(words),
+            "{address} {found:?}"
+        );
         assert_eq!(world.with(|s| s.submodules.clone()), Vec::<String>::new());
     }
 }
@@ -282,7 +288,7 @@ fn private_submodule_stays_out_of_a_public_repository() {
     at_forge(&world, "acme/open", |found| found.is_private = false);
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(
-        record(&world).sandbox.left_out.as_deref(),
+        record(&world).sandbox.project.left_out.as_deref(),
         Some("submodules (lib: it is private in a public repository)")
     );
     assert_eq!(world.with(|s| s.submodules.len()), 1);
@@ -304,7 +310,7 @@ fn submodules_are_bounded_and_failures_told() {
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     assert_eq!(world.with(|s| s.submodules.len()), 8);
     assert_eq!(
-        record(&world).sandbox.left_out.as_deref(),
+        record(&world).sandbox.project.left_out.as_deref(),
         Some(
             "submodules (s8: only 8 are brought, s9: only 8 are brought, odd: its entry cannot be read, s1: it has no branch, tag or commit to be found, s2: its newest files alone are larger than 500 MB, the most that is…)"
         )
@@ -320,7 +326,7 @@ fn crash_between_submodules_ends_with_all() {
     };
     each_crash(begun, &asked("m1", "acme/api"), |world, crash| {
         assert_eq!(outcomes(world), [Outcome::Answered], "{crash}");
-        assert_eq!(record(world).sandbox.left_out, None, "{crash}");
+        assert_eq!(record(world).sandbox.project.left_out, None, "{crash}");
         let carried = world.with(|s| s.submodules.clone());
         assert!(
             ["lib: ", "x: "].iter().all(|one| carried.iter().any(|path| path.starts_with(one)))

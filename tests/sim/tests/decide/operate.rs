@@ -16,7 +16,7 @@ fn paused() -> Fake {
 
 fn came_of(world: &Fake) -> Vec<(Operation, Option<String>)> {
     let of = |one: Operated| (one.want, one.trouble);
-    record(world).sandbox.operated.into_iter().map(of).collect()
+    record(world).sandbox.history.operated.into_iter().map(of).collect()
 }
 
 fn told(world: &Fake, word: &str) -> usize {
@@ -85,7 +85,7 @@ fn forgotten_thread_keeps_no_personal_data() {
     deliver_until_done(&world, &operation("o3", Operation::Forget), 1);
     let session = record(&world);
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Cancelled { by: String::new() }]);
-    assert!(session.sandbox.timeline.is_empty() && session.sandbox.repo.is_none());
+    assert!(session.sandbox.history.timeline.is_empty() && session.sandbox.project.repo.is_none());
     assert!(!session.encode().contains("ann"), "{session:?}");
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world).len(), 2, "m1 does not run again");

@@ -33,7 +33,7 @@ fn operation(want: Operation) -> Message {
 }
 
 fn tools(world: &Fake) -> Option<Tools> {
-    record(world).sandbox.tools
+    record(world).sandbox.tooling.tools
 }
 
 const fn kept(since: u32) -> Option<Tools> {
@@ -77,7 +77,7 @@ fn orphaned_tool_sandbox_ends_on_request() {
     }
     let world = lost();
     deliver_until_done(&world, &operation(Operation::Destroy), 1);
-    let operated = record(&world).sandbox.operated;
+    let operated = record(&world).sandbox.history.operated;
     assert_eq!(operated.last().map(|one| &one.trouble), Some(&None));
 }
 
@@ -146,7 +146,7 @@ fn queue_outage_only_delays_the_end() {
 fn forget_is_refused_while_code_remains() {
     let world = lost();
     deliver_until_done(&world, &operation(Operation::Forget), 1);
-    let operated = record(&world).sandbox.operated;
+    let operated = record(&world).sandbox.history.operated;
     assert_eq!(
         operated[0].trouble.as_deref(),
         Some("it still has a sandbox with people's files: destroy that first")
@@ -170,7 +170,10 @@ fn late_create_makes_no_tool_sandbox() {
     deliver_until_done(&world, &wish, 1);
     let second = second(&world).unwrap();
     assert_eq!((second.phase, second.generation), (Phase::Destroyed, 0));
-    assert_eq!(second.operated[0].trouble.as_deref(), Some("its agent's sandbox no longer exists"));
+    assert_eq!(
+        second.history.operated[0].trouble.as_deref(),
+        Some("its agent's sandbox no longer exists")
+    );
     // The next agent's is made.
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
     later(&world, 60_000);
@@ -184,7 +187,7 @@ fn tool_sandbox_is_closed_to_others() {
     let world = outside();
     deliver_until_done(&world, &make(&world), 1);
     let key = tools_of(&thread().sandbox());
-    let name = second(&world).unwrap().name.unwrap();
+    let name = second(&world).unwrap().sharing.name.unwrap();
     let other = ThreadKey::discord("1", "9").unwrap();
     let Work::Prompt(prompt) = prompt("p1").work else { unreachable!() };
     let wants = Selection { sandbox: Some(name.clone()), ..Selection::default() };
@@ -198,7 +201,7 @@ fn tool_sandbox_is_closed_to_others() {
         deliver_until_done(&world, &message, 1);
         let session = world.with(|s| s.stored(&other).unwrap());
         assert_eq!(session.place.link, None, "{message:?}");
-        assert!(second(&world).unwrap().threads.is_empty(), "{message:?}");
+        assert!(second(&world).unwrap().sharing.threads.is_empty(), "{message:?}");
         if message.id == *"p1" {
             let reason = words::no_sandbox(&name, &other);
             let told = session.ended.last().unwrap().outcome.clone();
@@ -217,8 +220,8 @@ fn tool_sandbox_end_never_gives_up() {
     let first = Limits::DEFAULT.retry.attempts + 20;
     deliver_until_done(&world, &end, first);
     let second = second(&world).unwrap();
-    assert_eq!((second.phase, second.name), (Phase::Destroyed, None));
-    assert_eq!(second.operated.last().unwrap().trouble, None);
+    assert_eq!((second.phase, second.sharing.name), (Phase::Destroyed, None));
+    assert_eq!(second.history.operated.last().unwrap().trouble, None);
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn old_generations_end_spares_the_next() {
     // A worker of before does not know the word, keeps it, and goes on without it.
     world.with(|s| {
         let sandbox = &mut s.record.as_mut().unwrap().sandbox;
-        let tools = sandbox.tools.as_mut().unwrap();
+        let tools = sandbox.tooling.tools.as_mut().unwrap();
         tools.ends_with = Some(1);
         sandbox.generation = 2;
         s.sandboxes = [(2, SandboxState::Running)].into();
@@ -242,9 +245,9 @@ fn old_generations_end_spares_the_next() {
 fn threads_share_tool_sandbox_checkout() {
     let mut session = record(&outside());
     session.place.link = Some(thread().sandbox());
-    session.sandbox.repo = Some("acme/api".to_owned());
+    session.sandbox.project.repo = Some("acme/api".to_owned());
     assert!(session.works_in_common());
-    session.sandbox.runtime = None;
+    session.sandbox.spec.runtime = None;
     assert!(!session.works_in_common());
 }
 
@@ -267,7 +270,7 @@ fn outside_turn_uses_common_checkout() {
     assert!(died);
     let session = world.with(|s| s.stored(&thread()).unwrap());
     assert!(session.sandbox.works_elsewhere() && session.place.link.is_some());
-    assert!(session.sandbox.in_use[0].common, "{:?}", session.sandbox);
+    assert!(session.sandbox.sharing.in_use[0].common, "{:?}", session.sandbox);
 }
 
 /// The second one is there, and its sweep comes after so long, while a turn of the agent's is at work that began then.
@@ -285,9 +288,10 @@ fn swept(phase: Phase, after_ms: u64, turn_since_ms: Option<u64>) -> SandboxReco
             turn: "m2".into(),
             common: true,
             since_ms: now_ms - ago_ms,
+            reserved: None,
             left: false,
         });
-        s.record.as_mut().unwrap().sandbox.in_use = in_use.into_iter().collect();
+        s.record.as_mut().unwrap().sandbox.sharing.in_use = in_use.into_iter().collect();
     });
     let mut sweep = work("s1", Work::Sweep);
     sweep.thread = key.group();

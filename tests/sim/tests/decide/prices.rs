@@ -19,7 +19,7 @@ fn stopped() -> Outcome {
 fn vendors_refusal_stops_the_turn_by_budget() {
     let world = active();
     world.with(|s| s.names.clear());
-    world.with(|s| s.run_end = Some(RunEnd::OverBudget { reason: WORDS.to_owned() }));
+    world.with(|s| s.run_end = Some(RunEnd::OverBudget { reason: WORDS.to_owned(), of_key: true }));
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
     assert_eq!(ended(&world), (stopped(), 1));
 }

@@ -90,8 +90,11 @@ fn thread_works_from_the_pull_requests_head() {
     deliver_until_done(&world, &asked("m1", Some("Acme/api"), 12), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     let sandbox = record(&world).sandbox;
-    assert_eq!(sandbox.repo.as_deref(), Some("Acme/api#12"));
-    assert_eq!((sandbox.pull, sandbox.carried.unwrap().base), (Some(given()), Some(HEAD.into())));
+    assert_eq!(sandbox.project.repo.as_deref(), Some("Acme/api#12"));
+    assert_eq!(
+        (sandbox.project.pull, sandbox.project.carried.unwrap().base),
+        (Some(given()), Some(HEAD.into()))
+    );
     let told = world.with(|s| s.told.clone());
     let words = "(This checkout is the head of pull request #12. `git diff origin/main...HEAD`";
     assert!(told[0].starts_with(words) && told[0].ends_with("do it"), "{told:?}");
@@ -108,7 +111,7 @@ fn channels_repository_counts_beside_the_number() {
     let defaults = Selection { repo: Some("acme/api@main".to_owned()), ..Selection::default() };
     world.with(|s| s.settings.channels.insert("10".to_owned(), defaults));
     deliver_until_done(&world, &asked("m1", None, 12), 1);
-    assert_eq!(record(&world).sandbox.repo.as_deref(), Some("acme/api#12"));
+    assert_eq!(record(&world).sandbox.project.repo.as_deref(), Some("acme/api#12"));
     // The repository is suggested to the next person, and not its pull request.
     let mut recent = RecentChoices::default();
     world.with(|s| recent.note(s.used.last().unwrap()));
@@ -225,7 +228,7 @@ fn work_goes_into_the_open_branch_by_a_branch_of_its_own() {
         let (pushes, branches) = world.with(|s| (s.pushes.clone(), s.branches.clone()));
         assert_eq!(branches["feature"], HEAD, "somebody else's branch moved");
         assert!(pushes.len() == 1 && pushes[0].0.starts_with("bobbin/"), "{pushes:?}");
-        assert_eq!(record(&world).sandbox.carried.unwrap().repository.branch, into);
+        assert_eq!(record(&world).sandbox.project.carried.unwrap().repository.branch, into);
     }
 }
 

@@ -66,7 +66,7 @@ fn outcome_of(world: &Fake, of: &ThreadKey) -> Outcome {
     record_of(world, of).ended.last().unwrap().outcome.clone()
 }
 
-fn notices(world: &Fake) -> Vec<String> {
+pub(super) fn notices(world: &Fake) -> Vec<String> {
     world.with(|s| {
         let posts = s.posted.iter().filter_map(|key| s.posts.get(key));
         let notice = |post: &Post| match post.bare() {
@@ -107,7 +107,7 @@ fn turn_keeps_sandbox_in_use() {
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     deliver_until_done(&world, &prompt("m2"), 2);
     let sandbox = record(&world).sandbox;
-    assert!(sandbox.in_use.is_empty() && sandbox.due_at_ms.is_some());
+    assert!(sandbox.sharing.in_use.is_empty() && sandbox.due_at_ms.is_some());
     world.with(|s| assert!(!s.stopped_while_running));
 }
 
@@ -130,12 +130,12 @@ fn private_sandbox_expires_with_notice() {
 #[test]
 fn taken_sandbox_name_is_refused() {
     let world = shared(None);
-    assert_eq!(record(&world).sandbox.name, Some(name("front")));
+    assert_eq!(record(&world).sandbox.sharing.name, Some(name("front")));
     assert_eq!(notices(&world), [words::named(&name("front"), &thread())]);
     let elsewhere = other("9");
     deliver_until_done(&world, &in_thread(&elsewhere, prompt("o1")), 1);
     deliver_until_done(&world, &in_thread(&elsewhere, call_it("n2", "front")), 1);
-    assert_eq!(record_of(&world, &elsewhere).sandbox.name, None);
+    assert_eq!(record_of(&world, &elsewhere).sandbox.sharing.name, None);
     assert_eq!(notices(&world)[1], words::name_taken(&name("front")));
     // A repeat changes and says nothing more.
     deliver_until_done(&world, &call_it("n1", "front"), 2);
@@ -156,8 +156,8 @@ fn repository_threads_get_own_worktrees() {
         Some(format!("/work/{}", beside.short_hash()).as_str())
     );
     let sandbox = record(&world).sandbox;
-    assert!(sandbox.threads.contains(&beside));
-    assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.in_use.len() == 1);
+    assert!(sandbox.sharing.threads.contains(&beside));
+    assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.sharing.in_use.len() == 1);
     // A second turn finds its worktree.
     deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
     assert_eq!(world.with(|s| s.workspaces.clone()), [beside]);
@@ -188,7 +188,7 @@ fn threads_without_repository_take_turns() {
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
     deliver_until_done(&world, &prompt("m3"), 2);
     let sandbox = record(&world).sandbox;
-    assert!(sandbox.in_use.is_empty() && sandbox.waiting.is_empty());
+    assert!(sandbox.sharing.in_use.is_empty() && sandbox.sharing.waiting.is_empty());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn waiting_for_workspace_is_bounded() {
     deliver(&world, &prompt_in("g1", &gone, "front"), 1);
     deliver(&world, &prompt_in("g1", &gone, "front"), 2);
     deliver_until_done(&world, &prompt("m2"), 2);
-    assert_eq!(record(&world).sandbox.waiting.len(), 1);
+    assert_eq!(record(&world).sandbox.sharing.waiting.len(), 1);
     deliver_until_done(&world, &prompt_in("p1", &patient, "front"), 1);
     assert_eq!(outcome_of(&world, &patient), Outcome::Answered);
 
@@ -246,14 +246,14 @@ fn destroy_waits_for_running_turns() {
     let key = thread().sandbox();
     let destroy = operate(&world, "d1", &key, Operation::Destroy);
     assert!(matches!(deliver(&world, &destroy, 1), Verdict::Hold { .. }));
-    assert!(record(&world).sandbox.closing.is_some());
+    assert!(record(&world).sandbox.sharing.closing.is_some());
     // Nothing begins in it any more.
     let late = in_thread(&beside, prompt("o2"));
     assert!(matches!(deliver(&world, &late, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &prompt("m2"), 2);
     deliver_until_done(&world, &destroy, 2);
     let sandbox = record(&world).sandbox;
-    assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, None));
+    assert_eq!((sandbox.phase, sandbox.sharing.name), (Phase::Destroyed, None));
     assert!(world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()));
     let told: Vec<ThreadKey> =
         world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
@@ -275,14 +275,14 @@ fn endless_turn_does_not_block_destroy() {
     assert!(world.with(|s| s.sandboxes.is_empty()));
     deliver_until_done(&world, &prompt("m2"), 2);
     assert_eq!(outcomes(&world).last(), Some(&Outcome::Lost));
-    assert!(record(&world).sandbox.in_use.is_empty());
+    assert!(record(&world).sandbox.sharing.in_use.is_empty());
     // A pause is no reason to lose anybody's work.
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
     let pause = operate(&world, "p1", &key, Operation::Pause);
     deliver_until_done(&world, &pause, 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
-    let operated = record(&world).sandbox.operated.pop().unwrap();
+    let operated = record(&world).sandbox.history.operated.pop().unwrap();
     assert_eq!(
         operated.trouble.as_deref(),
         Some("a turn is still running in it: stop the turn first")
@@ -298,7 +298,9 @@ fn thread_takes_history_to_another_sandbox() {
     deliver_until_done(&world, &connect("c1", &beside, Some(key.clone())), 1);
     let session = record_of(&world, &beside);
     assert_eq!(session.sandbox_key(), key);
-    assert!(session.sandbox.threads.contains(&beside) && session.conversation.session.is_none());
+    assert!(
+        session.sandbox.sharing.threads.contains(&beside) && session.conversation.session.is_none()
+    );
     assert_eq!(notices(&world).last().unwrap(), &words::connected(&name("front"), false));
     deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
     let told = world.with(|s| s.told.last().cloned().unwrap());
@@ -306,7 +308,7 @@ fn thread_takes_history_to_another_sandbox() {
 
     deliver_until_done(&world, &connect("c2", &beside, None), 1);
     assert_eq!(notices(&world).last().unwrap(), words::CONNECTED_OWN);
-    assert!(record(&world).sandbox.threads == [thread()].into());
+    assert!(record(&world).sandbox.sharing.threads == [thread()].into());
     // What does not exist any more, or belongs to others, changes nothing.
     let foreign = ThreadKey::discord("2", "2").unwrap().sandbox();
     for (id, to) in [("c3", other("77").sandbox()), ("c4", foreign)] {
@@ -335,8 +337,8 @@ fn named_sandbox_is_joined_or_created() {
     deliver_until_done(&world, &made, 1);
     assert_eq!(outcome_of(&world, &one), Outcome::Answered);
     let session = record_of(&world, &one);
-    assert_eq!(session.sandbox.name, Some(name("front")));
-    assert_eq!(session.sandbox.provider.as_deref(), Some("daytona"));
+    assert_eq!(session.sandbox.sharing.name, Some(name("front")));
+    assert_eq!(session.sandbox.spec.provider.as_deref(), Some("daytona"));
     deliver_until_done(&world, &prompt_in("t1", &two, "front"), 1);
     assert_eq!(record_of(&world, &two).sandbox_key(), session.sandbox_key());
     assert_eq!(world.with(|s| s.sandboxes.len()), 1);
@@ -358,16 +360,16 @@ fn named_sandbox_needs_no_thread() {
     deliver_until_done(&world, &create, 1);
     let sandbox = world.with(|s| s.sandbox_record(&key).unwrap());
     assert_eq!((sandbox.phase, sandbox.generation), (Phase::Active, 1));
-    assert_eq!(sandbox.runtime.as_deref(), Some("native"));
-    assert_eq!(sandbox.operated[0].trouble, None);
+    assert_eq!(sandbox.spec.runtime.as_deref(), Some("native"));
+    assert_eq!(sandbox.history.operated[0].trouble, None);
     assert_eq!(world.with(|s| s.clones[&1].clone()), "acme/api");
     // The name is one sandbox's.
     let second = SandboxKey::without_thread(&thread().tenant(), &"k2".into());
     let create = in_thread(&second.group(), work("k2", Work::Create(new)));
     deliver_until_done(&world, &create, 1);
     let refused = world.with(|s| s.sandbox_record(&second).unwrap());
-    assert_eq!((refused.phase, refused.name), (Phase::Destroyed, None));
-    assert_eq!(refused.operated[0].trouble, Some(words::name_taken(&name("front"))));
+    assert_eq!((refused.phase, refused.sharing.name), (Phase::Destroyed, None));
+    assert_eq!(refused.history.operated[0].trouble, Some(words::name_taken(&name("front"))));
 }
 
 #[test]
@@ -389,7 +391,7 @@ fn recreated_name_takes_new_settings() {
     deliver_until_done(&world, &create("k1", None), 1);
     // While it is there it stays as it is.
     deliver_until_done(&world, &create("k2", Some("kept")), 1);
-    assert_eq!((stands().generation, stands().snapshot), (1, None));
+    assert_eq!((stands().generation, stands().spec.snapshot), (1, None));
     world.with(|s| {
         let mut gone = s.sandbox_record(&key).unwrap();
         gone.phase = Phase::Destroyed;
@@ -398,8 +400,8 @@ fn recreated_name_takes_new_settings() {
     deliver_until_done(&world, &create("k3", Some("kept")), 1);
     let anew = stands();
     assert_eq!((anew.phase, anew.generation), (Phase::Active, 2));
-    assert_eq!((anew.snapshot.as_deref(), anew.repo), (Some("kept"), None));
-    assert_eq!(anew.name, Some(name("front")));
+    assert_eq!((anew.spec.snapshot.as_deref(), anew.project.repo), (Some("kept"), None));
+    assert_eq!(anew.sharing.name, Some(name("front")));
 }
 
 #[test]
@@ -422,7 +424,7 @@ fn newest_snapshot_replaces_the_oldest() {
         s.snapshots = vec![SnapshotSeen::Failed { why: "there is no room for another".to_owned() }];
     });
     deliver_until_done(&world, &operate(&world, "kx", &key, Operation::Snapshot), 1);
-    let operated = record(&world).sandbox.operated.pop().unwrap();
+    let operated = record(&world).sandbox.history.operated.pop().unwrap();
     assert_eq!(operated.trouble.as_deref(), Some("there is no room for another"));
     deliver_until_done(&world, &prompt("m9"), 1);
     assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
@@ -440,7 +442,7 @@ fn name_outlives_its_expired_sandbox() {
     later(&world, Limits::DEFAULT.sandbox.named_ttl_ms);
     deliver_until_done(&world, &in_thread(&group, work("s3", Work::Sweep)), 1);
     let sandbox = record(&world).sandbox;
-    assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, Some(name("front"))));
+    assert_eq!((sandbox.phase, sandbox.sharing.name), (Phase::Destroyed, Some(name("front"))));
     let told = world.with(|s| s.told_threads.clone());
     assert_eq!(told, [(thread(), words::EXPIRED_SHARED.to_owned())]);
     let beside = other("9");
@@ -476,8 +478,8 @@ fn crashed_shared_turn_ends_once() {
         assert_eq!(ended.len(), 1, "{crash}");
         assert_eq!(ended[0].outcome, Outcome::Answered, "{crash}");
         let sandbox = record(world).sandbox;
-        assert_eq!(sandbox.in_use.len(), 1, "{crash}");
-        assert!(sandbox.waiting.is_empty(), "{crash}");
+        assert_eq!(sandbox.sharing.in_use.len(), 1, "{crash}");
+        assert!(sandbox.sharing.waiting.is_empty(), "{crash}");
         world.with(|s| {
             let sent = s.prompted.iter().map(|(_, id)| id);
             let once: BTreeSet<&String> = sent.clone().collect();
@@ -498,8 +500,8 @@ fn crashed_destroy_frees_the_name() {
     let destroy = operate(&begun(), "d1", &key, Operation::Destroy);
     let crashes = each_crash(begun, &destroy, |world, crash| {
         let sandbox = record(world).sandbox;
-        assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, None), "{crash}");
-        assert!(sandbox.threads.is_empty() && sandbox.closing.is_none(), "{crash}");
+        assert_eq!((sandbox.phase, sandbox.sharing.name), (Phase::Destroyed, None), "{crash}");
+        assert!(sandbox.sharing.threads.is_empty() && sandbox.sharing.closing.is_none(), "{crash}");
         assert!(world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()), "{crash}");
         let told: BTreeSet<ThreadKey> =
             world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
@@ -519,7 +521,9 @@ fn stray_run_blocks_only_checkout() {
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(matches!(outcomes(&world).last(), Some(Outcome::Failed { .. })));
     let sandbox = record(&world).sandbox;
-    assert!(record(&world).stray.is_some() && sandbox.in_use.len() == 1 && !sandbox.is_in_use());
+    assert!(
+        record(&world).stray.is_some() && sandbox.sharing.in_use.len() == 1 && !sandbox.is_in_use()
+    );
     let beside = other("9");
     let waits = prompt_in("o1", &beside, "front");
     assert!(matches!(deliver(&world, &waits, 1), Verdict::Hold { .. }));
@@ -531,7 +535,7 @@ fn stray_run_blocks_only_checkout() {
     let group = thread().sandbox().group();
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
     let sandbox = record(&world).sandbox;
-    assert_eq!((sandbox.phase, sandbox.in_use.len()), (Phase::Paused, 0));
+    assert_eq!((sandbox.phase, sandbox.sharing.in_use.len()), (Phase::Paused, 0));
     deliver_until_done(&world, &waits, 3);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
 }

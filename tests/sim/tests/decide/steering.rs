@@ -2,6 +2,7 @@
 
 use super::*;
 use bobbin_core::records::card::Card;
+use bobbin_core::records::turn::CardPlace;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
@@ -166,6 +167,16 @@ fn live_cards(world: &Fake) -> usize {
 
 #[test]
 fn announced_card_links_to_turns_card() {
+    announced_beside_own(true);
+}
+
+#[test]
+fn announced_card_links_to_unrecorded_card() {
+    announced_beside_own(false);
+}
+
+/// The worker died with the turn's own card posted.
+fn announced_beside_own(is_recorded: bool) {
     let world = active();
     world.with(|s| s.kills_followers = true);
     let died = catch_unwind(AssertUnwindSafe(|| {
@@ -176,6 +187,9 @@ fn announced_card_links_to_turns_card() {
     let own = own.expect("it has a card of its own");
     world.with(|s| {
         s.kills_followers = false;
+        if !is_recorded {
+            s.record.as_mut().unwrap().turn.as_mut().unwrap().card = CardPlace::default();
+        }
         let announced = PostRef { id: "announced".to_owned(), ..own.clone() };
         let queued = CardState::Queued { ahead: 1, now: true };
         let card = Card::new(&"m2".into(), queued, 1, 1, "m");

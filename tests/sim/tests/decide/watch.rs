@@ -276,7 +276,7 @@ fn next_task_starts_from_the_new_base() {
         "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may be other than before.)\n\ndo it"
     );
     let now = record(&world);
-    assert_eq!((now.publication, now.sandbox.carried.unwrap().base), (None, Some(newest)));
+    assert_eq!((now.publication, now.sandbox.project.carried.unwrap().base), (None, Some(newest)));
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!((world.with(|s| s.checkouts_moved.len()), &*told_last(&world)), (1, "do it"));
 }
@@ -284,12 +284,12 @@ fn next_task_starts_from_the_new_base() {
 #[test]
 fn unpushed_work_keeps_the_old_base() {
     let world = merged();
-    let base = record(&world).sandbox.carried.unwrap().base;
+    let base = record(&world).sandbox.project.carried.unwrap().base;
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(&*told_last(&world), "do it");
     let stays = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request.";
     let told = |world: &Fake| notices(world).iter().filter(|word| word.starts_with(stays)).count();
-    assert_eq!((record(&world).sandbox.carried.unwrap().base, told(&world)), (base, 1));
+    assert_eq!((record(&world).sandbox.project.carried.unwrap().base, told(&world)), (base, 1));
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!((world.with(|s| s.checkouts_moved.len()), told(&world)), (1, 1));
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bobbin_core::base::ids::PostKind;
-use bobbin_core::base::limits::{Limits, SandboxLimits};
+use bobbin_core::base::limits::{Limits, SandboxLimits, SetUpLimits};
 use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
@@ -40,7 +40,9 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 63] = [
+const MET: [&str; 66] = [
+    "build",
+    "prebuild used",
     "sweeper died",
     "contended",
     "hidden",
@@ -104,6 +106,7 @@ const MET: [&str; 63] = [
     "announced",
     "announced twice",
     "announced late",
+    "set-up",
 ];
 
 /// What is done in a history, by its seed.
@@ -219,7 +222,9 @@ fn begun(seed: u64, logs: bool) -> World {
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
     let sandbox = SandboxLimits { vanished_grace_ms: 20 * 60_000, ..SandboxLimits::DEFAULT };
-    let limits = Limits { sandbox, ..Limits::DEFAULT };
+    // Prebuilds expire before all is quiet.
+    let set_up = SetUpLimits { prebuild_ttl_ms: 60 * 60_000, ..SetUpLimits::DEFAULT };
+    let limits = Limits { sandbox, set_up, ..Limits::DEFAULT };
     let world = World::new(threads, dice.next(), trouble, limits);
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);
@@ -229,7 +234,13 @@ fn begun(seed: u64, logs: bool) -> World {
     wall_clocks(&world, seed);
     out_of_sight(&world, seed, threads);
     modes(&world, seed);
+    recipes(&world, seed);
     world
+}
+
+/// The repositories of every fourth stack say how they are set up.
+fn recipes(world: &World, seed: u64) {
+    world.lock().has_recipes = seed % 4 == 1;
 }
 
 /// Prompts are announced, beside everything else.
@@ -306,6 +317,7 @@ pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     outside(&world, seed, shared::THREADS);
     wall_clocks(&world, seed);
     modes(&world, seed);
+    recipes(&world, seed);
     let judged = judge(&world);
     (world, judged)
 }
@@ -325,6 +337,7 @@ pub fn published_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     outages(&world, &mut dice, seed);
     wall_clocks(&world, seed);
     modes(&world, seed);
+    recipes(&world, seed);
     let judged = judge(&world);
     (world, judged)
 }

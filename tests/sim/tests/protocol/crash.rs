@@ -8,9 +8,10 @@ mod shared;
 use std::collections::BTreeSet;
 
 use bobbin_core::base::ids::PostKind;
-use bobbin_core::base::limits::{Limits, SandboxLimits};
+use bobbin_core::base::limits::{Limits, SandboxLimits, SetUpLimits};
 use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::sandbox::Phase;
+use bobbin_core::tenant::budgets::Budgets;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use libtest_mimic::{Failed, Trial};
@@ -48,6 +49,7 @@ struct How {
 /// Sandboxes stay up for long enough that every scenario meets one that runs.
 const LIMITS: Limits = Limits {
     sandbox: SandboxLimits { idle_pause_ms: 30 * 60_000, ..SandboxLimits::DEFAULT },
+    set_up: SetUpLimits { prebuild_ttl_ms: 60 * 60_000, ..SetUpLimits::DEFAULT },
     ..Limits::DEFAULT
 };
 const HOWS: [How; 3] = {
@@ -73,6 +75,16 @@ fn came_back(place: &SimThread) -> bool {
 
 fn nothing(_: &World) -> Result<(), String> {
     Ok(())
+}
+
+fn with_recipes(world: &World) -> Result<(), String> {
+    world.lock().has_recipes = true;
+    Ok(())
+}
+
+fn project_paused(world: &World) -> Result<(), String> {
+    with_recipes(world)?;
+    paused(world)
 }
 
 fn answered(world: &World) -> Result<(), String> {
@@ -263,10 +275,10 @@ fn destroyed_meanwhile(world: &World) {
     // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
     let accepted_at_ms = START_MS - LIMITS.share.busy_ms;
     let message = Message { accepted_at_ms, ..message };
-    after(world, 15_500, Deed::Send(message));
+    after(world, 20_250, Deed::Send(message));
 }
 
-const ALONE: [Scenario; 26] = [
+const ALONE: [Scenario; 28] = [
     Scenario {
         name: "first message",
         threads: 1,
@@ -274,6 +286,28 @@ const ALONE: [Scenario; 26] = [
         then: first,
         proves: |places| {
             ended(&places[0], 0, Ending::Answered) && places[0].phase() == Some((Phase::Active, 1))
+        },
+    },
+    Scenario {
+        name: "set-up",
+        threads: 1,
+        before: with_recipes,
+        then: first,
+        proves: |places| {
+            ended(&places[0], 0, Ending::Answered)
+                && places[0].home.is_project_started()
+                && places[0].phase() == Some((Phase::Active, 1))
+        },
+    },
+    Scenario {
+        name: "resume of a project",
+        threads: 1,
+        before: project_paused,
+        then: second,
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].home.is_project_started()
+                && places[0].went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
         },
     },
     Scenario {
@@ -672,16 +706,31 @@ pub fn trials() -> Vec<Trial> {
         publish::faults_are_caught().map_err(Failed::from)
     }));
     trials.push(proof("protocol::crash::prompt_arrives_after_three_round_trips", || {
-        three_round_trips().map_err(Failed::from)
+        let budget = Some(10_000_000);
+        let of_all = Budgets {
+            turn: budget,
+            thread: budget,
+            person_day: budget,
+            channel_month: budget,
+            month: budget,
+        };
+        let calls = three_round_trips(Budgets::default())?;
+        let counted = three_round_trips(of_all)?;
+        // What is set aside goes along with the writes that are made anyway.
+        if counted != calls {
+            return Err(format!("{counted} calls with budgets, {calls} without").into());
+        }
+        Ok(())
     }));
     trials
 }
 
 /// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the
-/// write, and the sending, which its card goes beside.
-fn three_round_trips() -> Result<(), String> {
+/// write, and the sending, which its card goes beside. Returns the calls of the whole turn.
+fn three_round_trips(budgets: Budgets) -> Result<u32, String> {
     let world = World::new(1, 1, Trouble::None, LIMITS);
     world.lock().sweeps = false;
+    world.lock().places[0].settings.budgets = budgets;
     answered(&world)?;
     let (calls, began_ms) = {
         let mut inner = world.lock();
@@ -697,6 +746,5 @@ fn three_round_trips() -> Result<(), String> {
     if took_ms != 3_000 {
         return Err(format!("the prompt was there after {took_ms} ms"));
     }
-    println!("{} calls for the whole turn", inner.calls - calls);
-    Ok(())
+    Ok(inner.calls - calls)
 }

@@ -52,7 +52,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
     let work = Work::Connect { to, by, membership };
     let (session, is_over) = asked.carry_out(stack, thread, work).await?;
     let is_there = session.sandbox_key() == wanted;
-    let name = session.sandbox.name.as_ref().map(ToString::to_string);
+    let name = session.sandbox.sharing.name.as_ref().map(ToString::to_string);
     let place = match &name {
         Some(name) => name.clone(),
         None => "its own sandbox".to_owned(),

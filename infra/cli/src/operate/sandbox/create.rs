@@ -95,7 +95,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                 ExitStatus::Done,
             ),
             Some(why) => {
-                let has_name = record.name.as_ref() == Some(&new.name);
+                let has_name = record.sharing.name.as_ref() == Some(&new.name);
                 let more = has_name.then(|| {
                     format!(
                         " It keeps its name, and the next task in it tries again; give it up with: bobbin {} sandbox destroy {} --tenant {tenant}",

@@ -169,7 +169,7 @@ fn state(row: &Row, listed: &Listed) -> String {
 #[cfg(test)]
 mod tests {
     use bobbin_core::base::ids::ThreadKey;
-    use bobbin_core::records::sandbox::{InUse, SandboxRecord};
+    use bobbin_core::records::sandbox::{InUse, SandboxRecord, SandboxSpec, Sharing};
 
     use super::*;
 
@@ -185,18 +185,22 @@ mod tests {
     fn sandbox_row_has_every_column() {
         let thread = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
         let record = SandboxRecord {
-            name: Some("frontend".parse().expect("a name")),
-            provider: Some("daytona".to_owned()),
             phase: Phase::Active,
-            threads: [thread.clone()].into(),
             last_activity_ms: 60_000,
-            in_use: vec![InUse {
-                thread,
-                turn: "t".into(),
-                common: true,
-                since_ms: 60_000,
-                left: false,
-            }],
+            sharing: Sharing {
+                name: Some("frontend".parse().expect("a name")),
+                threads: [thread.clone()].into(),
+                in_use: vec![InUse {
+                    thread,
+                    turn: "t".into(),
+                    common: true,
+                    since_ms: 60_000,
+                    reserved: None,
+                    left: false,
+                }],
+                ..Sharing::default()
+            },
+            spec: SandboxSpec { provider: Some("daytona".to_owned()), ..SandboxSpec::default() },
             ..SandboxRecord::default()
         };
         let shown = cells(&row(&record, "started", Some(SandboxState::Running)), 180_000);

@@ -107,6 +107,7 @@ async fn enter(
         reply: Reply::Nobody,
         until_ms: began_ms + stack.limits.tenant.setup_link_ms,
         sign_in: None,
+        secret: None,
     };
     let stored = stack.store.make_link(&id, &link, None).await;
     stored.map_err(|e| unread(&e))?;

@@ -43,6 +43,8 @@ struct SnapshotLine {
     name: Option<String>,
     /// When it was requested.
     at_ms: Ms,
+    /// The repository, if it is a prebuild.
+    prebuild_of: Option<String>,
     /// Requester; `None` if no record has one.
     by: Option<String>,
     /// `ready`, `being made`, `asleep`, `failed`, or `gone` (in a record, no longer at the provider).
@@ -87,8 +89,10 @@ async fn list(
     let mut lines = Vec::new();
     for snapshot in snapshots.list().await.map_err(|e| trouble(&e))? {
         let of = records.iter().find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
-        let is_other =
-            what.tenant.as_ref().is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
+        let is_theirs = |tenant: &Tenant| {
+            snapshot.name.is_of_tenant(tenant) || snapshot.name.is_prebuild_of(tenant)
+        };
+        let is_other = what.tenant.as_ref().is_some_and(|tenant| !is_theirs(tenant));
         if is_other || of.is_none() && which.is_some() {
             continue;
         }
@@ -96,8 +100,9 @@ async fn list(
         let kept = of.and_then(|(_, record)| record.snapshots.iter().find(|one| one.name == id));
         lines.push(SnapshotLine {
             sandbox: of.map(|(key, _)| key.clone()),
-            name: of.and_then(|(_, record)| record.name.as_ref().map(ToString::to_string)),
+            name: of.and_then(|(_, record)| record.sharing.name.as_ref().map(ToString::to_string)),
             at_ms: snapshot.name.at_ms(),
+            prebuild_of: of.and_then(|(_, record)| built(record)),
             by: kept.map(|kept| kept.by.name.clone()),
             state: word(&snapshot.state),
             gib: snapshot.gib,
@@ -110,8 +115,9 @@ async fn list(
                 lines.push(SnapshotLine {
                     id: kept.name.clone(),
                     sandbox: Some(key.clone()),
-                    name: record.name.as_ref().map(ToString::to_string),
+                    name: record.sharing.name.as_ref().map(ToString::to_string),
                     at_ms: kept.at_ms,
+                    prebuild_of: built(record),
                     by: Some(kept.by.name.clone()),
                     state: "gone",
                     gib: None,
@@ -125,6 +131,11 @@ async fn list(
     let status = if lines.is_empty() { ExitStatus::Notice } else { ExitStatus::Done };
     let text = words(stack, &lines, more);
     Output::new(text, &Listing { snapshots: lines, more }, status)
+}
+
+/// The repository of a builder.
+fn built(record: &SandboxRecord) -> Option<String> {
+    record.project.repo.clone().filter(|_| record.is_builder())
 }
 
 /// The possible source sandboxes: named and live ones.
@@ -155,9 +166,10 @@ fn words(stack: &Stack, lines: &[SnapshotLine], more: bool) -> String {
     let now_ms = now_ms();
     let row = |line: &SnapshotLine| {
         let of = line.sandbox.as_ref().map(ToString::to_string);
+        let prebuilt = line.prebuild_of.as_ref().map(|repo| format!("prebuild of {repo}"));
         [
             line.id.clone(),
-            line.name.clone().or(of).unwrap_or_else(|| "-".to_owned()),
+            prebuilt.or_else(|| line.name.clone()).or(of).unwrap_or_else(|| "-".to_owned()),
             when(line.at_ms, now_ms),
             match line.by.as_deref() {
                 None | Some("") => BY_ITSELF.to_owned(),

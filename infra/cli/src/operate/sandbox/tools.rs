@@ -52,7 +52,7 @@ pub async fn run(stack: &Stack, what: &OpenTools) -> Result<Output, CommandError
     );
     let answer = ToolsAnswer {
         sandbox: chosen.key,
-        name: record.name.as_ref().map(ToString::to_string),
+        name: record.sharing.name.as_ref().map(ToString::to_string),
         generation: record.generation,
         url,
         bearer,

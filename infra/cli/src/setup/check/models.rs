@@ -1,6 +1,9 @@
 //! The models: whether each key is valid, and whether the stack's model has one.
 
+use bobbin_agent::openrouter::{KeyMaker, KeyMakerError};
 use bobbin_app::model_keys::{KeyState, ModelProvider, check_key, offered};
+
+use bobbin_core::tenant::keys::Key;
 
 use crate::setup::report::Report;
 use crate::target::StackTarget;
@@ -12,6 +15,7 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
             keyed.push(provider.prefix());
         }
     }
+    management(target, report).await;
     let base = target.overrides().agents.model_base_url;
     match target.parameter("Model") {
         Some(model) if !base.is_empty() => endpoint(target, report, model, &base).await,
@@ -59,6 +63,33 @@ async fn one(target: &StackTarget, report: &mut Report, provider: ModelProvider)
         ),
     }
     true
+}
+
+/// Checks whether model keys with a limit of money can be made.
+async fn management(target: &StackTarget, report: &mut Report) {
+    let key = Key::OpenRouterManagementKey;
+    let Some(found) = target.key(key.name()).await else { return };
+    let source = found.source;
+    let listed = match KeyMaker::new(&target.key_api(), found.value) {
+        Ok(maker) => maker.list().await,
+        Err(error) => Err(error.into()),
+    };
+    match listed {
+        Ok(_) if target.key(Key::OpenRouterApiKey.name()).await.is_none() => report.note(&format!(
+            "OpenRouter: the management key of {source} is valid; without an OPENROUTER_API_KEY there is no model that its keys could pay"
+        )),
+        Ok(_) => report.right(&format!(
+            "OpenRouter: the management key of {source} is valid: budgets are enforced there"
+        )),
+        Err(KeyMakerError::Refused) => report.wrong(
+            &format!("OpenRouter: the management key of {source} is refused"),
+            &format!("Create a new one: {}.", crate::keys::named(key.name()).map_or("", |key| key.found)),
+        ),
+        Err(KeyMakerError::Failed(why)) => report.wrong(
+            &format!("OpenRouter: the management key of {source} could not be tried: {why}"),
+            "Try again in a moment.",
+        ),
+    }
 }
 
 /// Checks that a custom endpoint answers and offers the model.

@@ -260,6 +260,12 @@ async fn no_process_outlives_stop_or_restart() {
         .env("BOBBIN_STATE_DIR", state.join("other"))
         .spawn()
         .unwrap();
+    for started in [left_over.id(), other.id()] {
+        // The kernel lets its parent go on before its environment can be read.
+        while std::fs::read(format!("/proc/{started}/environ")).unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
     let stack = Stack::start_in(folder).await;
     assert!(left_over.wait().unwrap().code().is_none(), "it was killed");
     assert!(other.try_wait().unwrap().is_none(), "that of another folder runs on");

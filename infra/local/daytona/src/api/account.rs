@@ -9,7 +9,9 @@ use crate::accounts::{FIRST, caller, organization};
 use crate::api_error::ApiError;
 use crate::clock::iso;
 use crate::http::{ApiResult, EngineState};
-use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, SANDBOXES_MAX, SNAPSHOTS_MAX};
+use crate::limits::{
+    AUTO_ARCHIVE_MINUTES_MAX, SANDBOXES_MAX, SECRETS_OF_SANDBOX_MAX, SNAPSHOTS_MAX,
+};
 use crate::record::ORGANIZATION;
 
 /// Reported bound of a sandbox's memory and disk in GiB; not enforced.
@@ -45,7 +47,7 @@ pub(super) async fn organizations(State(engine): EngineState) -> Response {
         "id": ORGANIZATION, "name": "Laptop", "createdBy": ORGANIZATION, "personal": true, "createdAt": at, "updatedAt": at,
         "suspended": false, "suspendedAt": at, "suspensionReason": "", "suspendedUntil": at,
         "suspensionCleanupGracePeriodHours": 0, "maxCpuPerSandbox": 4, "maxMemoryPerSandbox": 8,
-        "maxDiskPerSandbox": SANDBOX_GIB_MAX, "secretQuota": 100, "maxSecretsPerSandbox": 10,
+        "maxDiskPerSandbox": SANDBOX_GIB_MAX, "secretQuota": 100, "maxSecretsPerSandbox": SECRETS_OF_SANDBOX_MAX,
         "snapshotDeactivationTimeoutMinutes": 20160, "sandboxLimitedNetworkEgress": false, "previewWarningEnabled": false,
         "ssoEnabled": false, "authenticatedRateLimit": null, "sandboxCreateRateLimit": null,
         "sandboxLifecycleRateLimit": null, "experimentalConfig": {}, "otelConfig": null,

@@ -127,6 +127,28 @@ pub(super) async fn secrets(
     update(&engine, &sandbox, |record| record.secrets = names)
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NetworkBody {
+    network_block_all: Option<bool>,
+    network_allow_list: Option<String>,
+    domain_allow_list: Option<String>,
+}
+
+/// Lists of addresses are kept and have no effect here: requests leave by names.
+pub(super) async fn network(
+    State(engine): EngineState,
+    Path(sandbox): Path<String>,
+    body: Bytes,
+) -> ApiResult {
+    let NetworkBody { network_block_all, network_allow_list, domain_allow_list } = parse(&body)?;
+    update(&engine, &sandbox, |record| {
+        record.network_block_all = network_block_all.unwrap_or(record.network_block_all);
+        record.network_allow_list = network_allow_list.or(record.network_allow_list.take());
+        record.domain_allow_list = domain_allow_list.or(record.domain_allow_list.take());
+    })
+}
+
 /// The interval in the path: whole minutes, at least `least`.
 fn minutes(text: &str, least: i64) -> Result<i64, ApiError> {
     let minutes = text.parse().ok().filter(|minutes| *minutes >= least);

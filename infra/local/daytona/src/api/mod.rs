@@ -58,6 +58,7 @@ fn sandbox_routes() -> Router<SharedEngine> {
         .route("/snapshot", post(snapshots::of_sandbox))
         .route("/labels", put(manage::labels))
         .route("/secrets", put(manage::secrets))
+        .route("/network-settings", post(manage::network))
         .route("/autostop/{minutes}", post(manage::auto_stop))
         .route("/autoarchive/{minutes}", post(manage::auto_archive))
         .route("/autodelete/{minutes}", post(manage::auto_delete))

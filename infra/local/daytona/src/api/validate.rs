@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api_error::ApiError;
 use crate::http::check_variables;
-use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, NAME_CHARS_MAX};
+use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, NAME_CHARS_MAX, SECRETS_OF_SANDBOX_MAX};
 use crate::secret::DaytonaSecret;
 
 /// Refuses names that Daytona takes for HTML or an address.
@@ -26,6 +26,11 @@ pub(super) fn secret_names(
 ) -> Result<BTreeMap<String, String>, ApiError> {
     let names: BTreeMap<String, String> = list.into_iter().flatten().collect();
     check_variables(names.keys())?;
+    if names.len() > SECRETS_OF_SANDBOX_MAX {
+        return Err(ApiError::bad(format!(
+            "Secret limit per sandbox exceeded. Maximum allowed: {SECRETS_OF_SANDBOX_MAX}"
+        )));
+    }
     for name in names.values() {
         if !secrets.values().any(|secret| secret.name == *name) {
             return Err(ApiError::bad(format!("Secret {name} not found")));

@@ -4,7 +4,6 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
 use bobbin_local_breakpoint::{PREVIEW_COOKIE, remove_key_cookies};
 
-use crate::clock;
 use crate::engine::SharedEngine;
 
 /// Header with the token; it is not passed on.
@@ -51,7 +50,7 @@ pub(super) fn authorize(
     // A lost sandbox has no token; its listener is about to end.
     let entry = inner.sandboxes.get(id)?;
     let valid = |token: &str| match &entry.stale_token {
-        Some((old, until)) if clock::system_ms() < *until => token == old,
+        Some((old, until)) if now < *until => token == old,
         _ => {
             let signed =
                 entry.signed.get(token).is_some_and(|(of, until)| of == port && now < *until);

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use bobbin_local_daytona::Confinement;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -161,14 +161,14 @@ async fn secret_is_injected_outside_sandbox() {
     tokio::spawn(async move { axum::serve(near, plain).await.unwrap() });
     let mut settings = settings(&fresh_folder("secrets"));
     settings.run.reachable = [port].into_iter().collect();
-    settings.run.stand_ins = stand_ins(&["models.example", "other.example"], host(&heard)).await;
+    settings.run.stand_ins =
+        stand_ins(&["models.example", "other.example", "a.wild.example"], host(&heard)).await;
     let world = World::with(settings).await;
     if world.provider.confinement() != &Confinement::Bubblewrap {
         eprintln!("SKIPPED: {:?}", world.provider.confinement());
         return world.end().await;
     }
-    let body =
-        json!({ "name": "model", "value": "sk-one", "hosts": ["models.example", "127.0.0.1"] });
+    let body = json!({ "name": "model", "value": "sk-one", "hosts": ["models.example", "127.0.0.1", "*.wild.example"] });
     let (_, secret) = world.post("/api/secret", body).await;
     let placeholder = secret["placeholder"].as_str().unwrap().to_owned();
     let body = json!({ "name": "keeps", "secrets": [{ "MODEL_KEY": "model" }] });
@@ -193,7 +193,24 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
         ask("https://models.example/v1", "").await,
         was("heard", "models.example Bearer sk-one".to_owned())
     );
+    assert_eq!(
+        ask("https://a.wild.example/v1", "").await,
+        was("heard", "a.wild.example Bearer sk-one".to_owned())
+    );
     assert_eq!(ask(&near, "").await, was("heard", format!("127.0.0.1:{port} Bearer sk-one")));
+    // What it may reach can be changed while it runs; ports of this machine stay.
+    let limit = async |body: Value| {
+        let path = format!("/api/sandbox/{id}/network-settings");
+        assert_eq!(world.post(&path, body).await.0, 200);
+    };
+    limit(json!({ "networkBlockAll": false, "domainAllowList": "*.wild.example" })).await;
+    let refused = |told: &str| told.contains("403");
+    assert_eq!(ask("https://a.wild.example/v1", "").await.0, "heard");
+    assert!(refused(&ask("https://models.example/v1", "").await.0));
+    limit(json!({ "networkBlockAll": true, "domainAllowList": "" })).await;
+    assert!(refused(&ask("https://a.wild.example/v1", "").await.0));
+    assert_eq!(ask(&near, "").await.0, "heard");
+    limit(json!({ "networkBlockAll": false, "domainAllowList": "" })).await;
     // In clear nothing goes there at all.
     let (told, at_hosts) = ask("http://models.example/v1", "").await;
     assert_eq!(

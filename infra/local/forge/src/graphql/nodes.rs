@@ -30,6 +30,15 @@ pub(super) struct PullNodes<'a> {
 }
 
 /// A word of an enumeration.
+fn newest_of_each<'a>(reviews: impl Iterator<Item = &'a Review>) -> Vec<&'a Review> {
+    let mut newest: Vec<&Review> = Vec::new();
+    for review in reviews {
+        newest.retain(|one| one.voice.author != review.voice.author);
+        newest.push(review);
+    }
+    newest
+}
+
 fn word(text: &str) -> String {
     text.to_uppercase()
 }
@@ -199,11 +208,9 @@ impl PullNodes<'_> {
             Some(false) => "CONFLICTING",
         };
         let own = talk.reviews.iter().filter(|one| one.pull == pull.id);
-        let mut latest: Vec<&Review> = Vec::new();
-        for review in own {
-            latest.retain(|one| one.voice.author != review.voice.author);
-            latest.push(review);
-        }
+        // A comment does not take a verdict's place.
+        let verdicts = own.clone().filter(|one| one.verdict != Verdict::Commented);
+        let (latest, verdicts) = (newest_of_each(own), newest_of_each(verdicts));
         let remarks = talk.remarks.iter().filter(|one| one.pull == pull.id);
         let last =
             json!({ "commit": { "oid": pull.head_sha, "statusCheckRollup": self.rollup() } });
@@ -224,6 +231,7 @@ impl PullNodes<'_> {
             "mergeCommit": pull.merge_sha.as_ref().map(|sha| json!({ "oid": sha })),
             "reviewThreads": connection(talk.threads_of(pull.id).map(|one| self.thread(one)).collect()),
             "latestReviews": connection(latest.into_iter().map(|one| self.review(one)).collect()),
+            "latestOpinionatedReviews": connection(verdicts.into_iter().map(|one| self.review(one)).collect()),
             "comments": connection(remarks.map(|one| self.remark(one)).collect()),
         })
     }

@@ -46,7 +46,7 @@ use show::Show;
 
 pub(crate) use checks::branch_at;
 pub(crate) use installations::{administrates, tell_of_repositories};
-pub(crate) use repositories::{New, make};
+pub(crate) use repositories::{NewRepository, make};
 
 /// Versions of the API that are served.
 const VERSIONS: [&str; 2] = ["2022-11-28", "2026-03-10"];

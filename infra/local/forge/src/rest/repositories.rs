@@ -18,7 +18,7 @@ use crate::webhooks;
 /// A repository to be made.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct New {
+pub(crate) struct NewRepository {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) private: bool,
@@ -52,7 +52,7 @@ pub(crate) async fn make(
     engine: &SharedEngine,
     owner: u64,
     sender: u64,
-    new: New,
+    new: NewRepository,
 ) -> Result<RepositoryRecord, ApiError> {
     check_name(&new.name)?;
     let now = engine.clock.now_ms();

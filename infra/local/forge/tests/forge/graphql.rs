@@ -108,6 +108,8 @@ async fn looks_tell_everything_at_once() {
         json!({ "__typename": "User", "login": "ada" })
     );
     assert_eq!(pull["latestReviews"]["nodes"][0]["state"], "CHANGES_REQUESTED");
+    let polled = &poll["data"]["repository"]["pullRequest"];
+    assert_eq!(polled["latestOpinionatedReviews"]["nodes"][0]["state"], "CHANGES_REQUESTED");
     assert_eq!(pull["comments"]["nodes"][0]["body"], "Hello");
     judged(&[(LOOK, web(), &look), (POLL, web(), &poll)]).await;
     world.end().await;

@@ -410,11 +410,12 @@ async fn key_is_injected_outside_sandbox() {
     }
     let client = client(&world);
     let secret = |value: &str| HostedSecret {
-        variable: "OPENAI_API_KEY",
+        variable: "OPENAI_API_KEY".to_owned(),
         value: value.to_owned(),
         version: value.to_owned(),
         hosts: vec!["127.0.0.1".to_owned()],
         owner: None,
+        sandbox: None,
     };
     let kept = client.facts().secrets.ok().unwrap().keep(&[secret("sk-first")]).await.unwrap();
     let Secrets::Outside(kept) = kept else {

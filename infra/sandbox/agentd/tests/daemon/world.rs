@@ -38,6 +38,8 @@ pub struct Daemon {
     pub folder: TempDir,
     pub port: u16,
     pub child: Child,
+    /// Bound and never listening: nobody else is given the port while the daemon is down.
+    _port: tokio::net::TcpSocket,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
@@ -56,17 +58,17 @@ impl Daemon {
     pub async fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("project")).expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .and_then(|free| free.local_addr())
-            .expect("a port")
-            .port();
+        let held = tokio::net::TcpSocket::new_v4().expect("a socket");
+        held.set_reuseaddr(true).expect("an option");
+        held.bind((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+        let port = held.local_addr().expect("a port").port();
         let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
         let environment = environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let child = Command::new("true").spawn().expect("a process");
-        let mut daemon = Self { folder, port, child, arguments, environment };
+        let mut daemon = Self { folder, port, child, _port: held, arguments, environment };
         daemon.start_again().await;
         daemon
     }
@@ -88,6 +90,11 @@ impl Daemon {
 
     pub async fn start_again(&mut self) {
         let _ = self.child.wait();
+        // A killed serving half keeps it until the kernel has buried it.
+        wait_for("the port", async || {
+            std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, self.port)).is_ok()
+        })
+        .await;
         self.child = self.command().spawn().expect("the daemon starts");
         self.wait_until_it_answers().await;
     }

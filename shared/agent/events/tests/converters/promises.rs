@@ -163,6 +163,23 @@ fn only_known_failed_prompt_ends_turn() {
 }
 
 #[test]
+fn claude_message_tells_its_tokens_at_its_end() {
+    let event = |event: Value| json!({ "type": "stream_event", "session_id": "s", "event": event, "parent_tool_use_id": null });
+    let mut converter = Converter::of("claude");
+    let usage = json!({ "input_tokens": 10, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 5, "output_tokens": 1 });
+    let message = json!({ "id": "msg_1", "model": "claude-x", "usage": usage });
+    converter.convert(event(json!({ "type": "message_start", "message": message })));
+    let delta = json!({ "type": "message_delta", "delta": {}, "usage": { "output_tokens": 20 } });
+    let converted = converter.convert(event(delta));
+    let told = serde_json::to_value(&converted[0].data).unwrap();
+    assert_eq!(
+        told["usage"],
+        json!({ "scope": { "message": "msg_1" }, "inputTokens": 10, "outputTokens": 20, "cacheReadTokens": 400,
+            "cacheWriteTokens": 5, "model": "anthropic/claude-x" })
+    );
+}
+
+#[test]
 fn claude_turn_cost_excludes_earlier_turns() {
     let result = |usd: f64| {
         json!({ "type": "result", "subtype": "success", "is_error": false, "session_id": "s",

@@ -430,6 +430,7 @@ async fn oversized_card_is_resent_smaller() {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
@@ -453,6 +454,7 @@ async fn invalid_body_is_resent_as_text() {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));

@@ -117,6 +117,12 @@ impl AdmittedInteraction<'_> {
                 answer::deferred_word(),
                 "discord: diff",
             )),
+            Some(CustomId::SetUpLog { turn }) => Ok(self.control(
+                self.here()?,
+                Want::SetUpLog { turn },
+                answer::deferred_word(),
+                "discord: set-up log",
+            )),
             Some(CustomId::Publish) => self.publish(review::asked(None, None)),
             Some(CustomId::Push { commit }) => match review::push(&commit) {
                 Some(step) => self.publish(step),

@@ -78,6 +78,7 @@ impl AdmittedInteraction<'_> {
             reply: self.reply(),
             until_ms: self.now_ms + self.app.limits.tenant.setup_link_ms,
             sign_in: None,
+            secret: None,
         };
         let want = Want::OwnKey { key: KeyWish::Check { link: link.clone() } };
         let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");

@@ -5,7 +5,7 @@ use bobbin_core::records::card::{
 };
 use bobbin_core::records::changes;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::text::{one_line, shorten, span, thousands, units, visible};
+use bobbin_core::text::{dollars, one_line, shorten, span, thousands, units, visible};
 use serde_json::{Value, json};
 
 use super::sandboxes::shown;
@@ -69,6 +69,10 @@ fn buttons(card: &Card) -> Option<Value> {
                 let diff = CustomId::Diff { turn: turn() };
                 buttons.push(button(SECONDARY, "View diff", &diff));
             }
+            if card.set_up.is_some() {
+                let log = CustomId::SetUpLog { turn: turn() };
+                buttons.push(button(SECONDARY, "Set-up log", &log));
+            }
             if let Some(offer) = card.publish {
                 buttons.push(button(SECONDARY, offer.label(), &CustomId::Publish));
             }
@@ -112,6 +116,7 @@ fn title(state: &CardState) -> String {
         CardState::Queued { ahead, .. } => format!("Queued, {} before it", tasks(*ahead)),
         CardState::Shared { .. } => "Waiting for another thread".to_owned(),
         CardState::Creating => "Making a sandbox".to_owned(),
+        CardState::SettingUp { step, of } => format!("Setting up the project ({step} of {of})"),
         CardState::Resuming => "Waking the sandbox".to_owned(),
         CardState::Working => "Working".to_owned(),
         CardState::Waiting => "Waiting for a decision".to_owned(),
@@ -187,7 +192,9 @@ fn context(card: &Card) -> String {
             if usage.tokens > 0 {
                 facts.push(format!("{} tokens", thousands(usage.tokens)));
             }
-            facts.extend(card.spending.map(Spending::fact).or_else(|| cost(usage.cost_micro_usd)));
+            let cost = usage.cost_micro_usd;
+            let cost = (cost > 0).then(|| dollars(cost));
+            facts.extend(card.spending.map(Spending::fact).or(cost));
         }
         CardState::Queued { .. } => facts.push(format!("asked <t:{}:R>", card.since_ms / 1000)),
         // The reader's device counts the time, without an edit.
@@ -196,6 +203,7 @@ fn context(card: &Card) -> String {
             facts.extend(card.spending.map(Spending::fact));
         }
     }
+    facts.extend(card.set_up.clone());
     if card.waiting > 0 {
         facts.push(format!("{} more waiting", card.waiting));
     }
@@ -276,16 +284,4 @@ fn with_code(text: &str, units_max: usize) -> String {
     };
     let space = if parts[0].ends_with(' ') { " " } else { "" };
     format!("{}{space}`{}`{}", words(parts[0].trim_end()), visible(parts[1]), words(parts[2]))
-}
-
-/// US dollars to the cent; `None` for a turn that cost nothing.
-pub(super) fn cost(micro_usd: u64) -> Option<String> {
-    match micro_usd {
-        0 => None,
-        1..5_000 => Some("under $0.01".to_owned()),
-        _ => {
-            let cents = micro_usd.saturating_add(5_000) / 10_000;
-            Some(format!("${}.{:02}", thousands(cents / 100), cents % 100))
-        }
-    }
 }

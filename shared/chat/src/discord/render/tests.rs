@@ -7,14 +7,13 @@ use bobbin_core::records::card::{
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::publication::BODY_CHARS_MAX;
-use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxSpec, Sharing};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
 use bobbin_core::text::{span, thousands};
 use proptest::prelude::*;
 
 use super::super::check::assert_fits;
-use super::card::cost;
 use super::*;
 use crate::pull_request::tests::a_card as a_pull_request;
 use crate::pull_review::tests::a_card as a_pull_review;
@@ -49,6 +48,7 @@ fn a_card(state: CardState) -> Card {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
         ends_ms: None,
     }
 }
@@ -228,15 +228,19 @@ fn card_shows_plan_and_earlier_steps() {
 }
 
 #[test]
-fn changed_files_add_diff_button() {
+fn changes_and_set_up_add_buttons() {
     let usage = Usage { files: 1, ..Usage::default() };
-    let labels_of = |outcome| {
-        let body = card(&a_card(CardState::Ended { outcome, usage }));
+    let labels_of = |set_up: Option<&str>, outcome| {
+        let set_up = set_up.map(str::to_owned);
+        let body = card(&Card { set_up, ..a_card(CardState::Ended { outcome, usage }) });
         let parts = body["components"][0]["components"].as_array().expect("parts").clone();
         labels(parts.last().expect("parts"))
     };
-    assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
-    assert_eq!(labels_of(Outcome::Lost), ["Reply", "Run again", "View diff"]);
+    assert_eq!(labels_of(None, Outcome::Answered), ["View diff"]);
+    assert_eq!(
+        labels_of(Some("set up in 4 s"), Outcome::Lost),
+        ["Reply", "Run again", "View diff", "Set-up log"]
+    );
 }
 
 #[test]
@@ -675,11 +679,6 @@ fn refused_message_has_smaller_fallbacks() {
 #[test]
 fn numbers_are_formatted_for_people() {
     assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    assert_eq!(
-        [4_999, 5_000, 1_000_000, 1_234_567_890].map(|n| cost(n).expect("a cost")),
-        ["under $0.01", "$0.01", "$1.00", "$1,234.57"]
-    );
-    assert_eq!(cost(0), None);
     assert_eq!([0, 59_999, 61_000, 7_260_000].map(span), ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]);
 }
 
@@ -775,11 +774,14 @@ proptest! {
 fn a_listed(name: &str, phase: Phase) -> Listed {
     let thread = |id: &str| ThreadKey::discord("11820000000000000001", id).expect("a key");
     let record = SandboxRecord {
-        name: Some(name.parse().expect("a name")),
-        provider: Some("daytona".to_owned()),
         phase,
-        threads: [thread("22"), thread("23")].into(),
         last_activity_ms: 60_000,
+        sharing: Sharing {
+            name: Some(name.parse().expect("a name")),
+            threads: [thread("22"), thread("23")].into(),
+            ..Sharing::default()
+        },
+        spec: SandboxSpec { provider: Some("daytona".to_owned()), ..SandboxSpec::default() },
         ..SandboxRecord::default()
     };
     let tenant = thread("22").tenant();

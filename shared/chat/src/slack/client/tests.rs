@@ -220,6 +220,7 @@ fn card(state: CardState) -> Post {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
         ends_ms: None,
     })
 }

@@ -10,7 +10,8 @@ use super::ask::until;
 use super::home::where_it_is;
 use super::words::{duration, facts, title};
 use crate::slack::actions::{
-    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, PUBLISH_ACTION, STOP_ACTION, STOP_ALL_ACTION,
+    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, PUBLISH_ACTION, SET_UP_LOG_ACTION, STOP_ACTION,
+    STOP_ALL_ACTION,
 };
 use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{line, mrkdwn, plain_line, units};
@@ -236,6 +237,12 @@ fn afterwards(card: &Card) -> Option<Value> {
         buttons.push(json!({
             "type": "button", "action_id": DIFF_ACTION, "value": card.turn,
             "text": label("View diff", BUTTON_UNITS_MAX), "accessibility_label": "View what this task changed in the files",
+        }));
+    }
+    if card.set_up.is_some() {
+        buttons.push(json!({
+            "type": "button", "action_id": SET_UP_LOG_ACTION, "value": card.turn,
+            "text": label("Set-up log", BUTTON_UNITS_MAX), "accessibility_label": "View the output of the project's set-up",
         }));
     }
     if let Some(offer) = card.publish {

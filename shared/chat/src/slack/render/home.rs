@@ -44,6 +44,10 @@ pub fn home(picture: &Picture) -> Value {
         let lines: Vec<String> = ended_lines(picture).collect();
         blocks.push(section(&lines.join("\n")));
     }
+    if !picture.spending.is_empty() {
+        blocks.push(header("Spending"));
+        blocks.push(section(&mrkdwn(&picture.spending.join("\n"), SECTION_UNITS_MAX)));
+    }
     blocks.push(header("Defaults of this workspace"));
     blocks.extend(defaults(picture));
     view(&blocks)
@@ -79,6 +83,7 @@ pub fn overview_words(picture: &Picture) -> String {
             .take(ENDED_MAX)
             .map(|(_, entry)| format!("- {}", ended(entry, picture.now_ms))),
     );
+    lines.extend(picture.spending.iter().map(|line| format!("- {line}")));
     lines.push(
         "In a thread, `@Bobbin status` says more and `@Bobbin stop` ends the run.".to_owned(),
     );

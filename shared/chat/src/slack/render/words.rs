@@ -3,7 +3,7 @@
 use bobbin_core::records::card::{Card, CardState, Spending};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::usage::Usage;
-use bobbin_core::text::thousands;
+use bobbin_core::text::{dollars, thousands};
 
 /// `45 s`, `3 min 12 s`, `1 h 4 min`.
 pub(super) fn duration(ms: u64) -> String {
@@ -17,16 +17,6 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
-/// `$1.25`; four digits below a cent, because most turns cost less.
-pub(super) fn dollars(micro: u64) -> String {
-    if micro >= 10_000 {
-        let cents = (micro + 5_000) / 10_000;
-        format!("${}.{:02}", thousands(cents / 100), cents % 100)
-    } else {
-        format!("$0.{:04}", (micro + 50) / 100)
-    }
-}
-
 /// The current activity, in a few words.
 pub(super) fn title(state: &CardState) -> &'static str {
     match state {
@@ -34,6 +24,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
         CardState::Queued { .. } => "Queued",
         CardState::Shared { .. } => "Waiting for another thread",
         CardState::Creating => "Creating a sandbox",
+        CardState::SettingUp { .. } => "Setting up the project",
         CardState::Resuming => "Waking the sandbox",
         CardState::Working => "Working",
         CardState::Waiting => "Waiting for your answer below",
@@ -73,6 +64,7 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             facts.extend(card.spending.map(Spending::fact));
         }
     }
+    facts.extend(card.set_up.clone());
     if card.waiting > 0 {
         facts.push(format!("{} more waiting", card.waiting));
     }
@@ -97,10 +89,6 @@ mod tests {
             ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]
         );
         assert_eq!([7, 1_000, 1_234_567].map(thousands), ["7", "1,000", "1,234,567"]);
-        assert_eq!(
-            [450, 9_990, 10_000, 1_254_999].map(dollars),
-            ["$0.0005", "$0.0100", "$0.01", "$1.25"]
-        );
         assert_eq!(clock(12 * 3_600_000 + 5 * 60_000), "12:05 UTC");
     }
 }

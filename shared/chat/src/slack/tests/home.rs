@@ -43,6 +43,7 @@ fn picture() -> Picture {
             },
         ],
         ended: vec![(thread("C2"), entry)],
+        spending: vec!["This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00".to_owned()],
         defaults: Selection { repo: Some("acme/api".to_owned()), ..Selection::default() },
         manages: false,
         notice: None,
@@ -81,7 +82,7 @@ fn home_shows_runs_asks_and_defaults() {
         read(&view),
         "# Your running tasks\n*Waiting for a decision* in <#C1>, for 2 min 0 s\n• Decide in its thread: May it bash: rm \
 -rf &lt;x&gt; [Stop]\n*Stopping* in our direct message, for 30 s\n# Recently\n• answered 3 min 0 s ago, took 30 s: \
-fix &lt;the&gt; build (in <#C2>)\n# Defaults of this workspace\n*Repository:* `acme/api`\n*Model:* none; the \
+fix &lt;the&gt; build (in <#C2>)\n# Spending\nThis place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00\n# Defaults of this workspace\n*Repository:* `acme/api`\n*Model:* none; the \
 operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sandbox provider:* none; the operator's \
 setting applies\n*Runtime:* none; the operator's setting applies\n*Pull requests:* none; they are opened as drafts\n\
 *Pull requests by:* none; everyone who may use me may open them\n\
@@ -136,7 +137,7 @@ fn overview_command_answers_in_words() {
     assert_eq!(
         render::overview_words(&picture()),
         "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: May it bash: rm -rf <x>\n- Stopping, for 30 s.\n\
-         - answered 3 min 0 s ago, took 30 s: fix <the> build\nIn a thread, `@Bobbin status` says more and `@Bobbin stop` ends the run."
+         - answered 3 min 0 s ago, took 30 s: fix <the> build\n- This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00\nIn a thread, `@Bobbin status` says more and `@Bobbin stop` ends the run."
     );
 }
 

@@ -8,7 +8,7 @@ use bobbin_core::records::card::{
 };
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::publication::BODY_CHARS_MAX;
-use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxSpec, Sharing};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
 use proptest::prelude::*;
@@ -40,6 +40,7 @@ fn card(state: CardState) -> Card {
         waiting: 0,
         publish: None,
         spending: None,
+        set_up: None,
         ends_ms: None,
     }
 }
@@ -486,6 +487,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 waiting: 2,
                 publish: Some(PublishOffer::Open),
                 spending: None,
+                set_up: None,
                 ends_ms: None,
             })
         });
@@ -641,6 +643,11 @@ fn ended_card_shows_changes_and_diff() {
     let offered = render::post(&Post::Card(offered));
     assert_eq!(labels(&offered), ["View diff", "Update pull request"]);
     assert_eq!(elements(&offered)[1]["action_id"], "v1:publish:show");
+    let set_up = Some("set up in 4 s".to_owned());
+    let set_up = Card { set_up, ..card(state(Outcome::Answered)) };
+    let set_up = render::post(&Post::Card(set_up));
+    assert_eq!(labels(&set_up), ["View diff", "Set-up log"]);
+    assert_eq!(elements(&set_up)[1]["action_id"], "v1:set-up");
 }
 
 fn button_labels(shown: &RenderedBlocks) -> Vec<String> {
@@ -791,11 +798,14 @@ fn in_channel(root_ts: &str) -> ThreadKey {
 
 fn listed(name: &str, phase: Phase) -> Listed {
     let record = SandboxRecord {
-        name: Some(name.parse().unwrap()),
-        provider: Some("daytona".to_owned()),
         phase,
-        threads: [in_channel("1.1"), ThreadKey::slack("T1", "D1", "2.2").unwrap()].into(),
         last_activity_ms: 60_000,
+        sharing: Sharing {
+            name: Some(name.parse().unwrap()),
+            threads: [in_channel("1.1"), ThreadKey::slack("T1", "D1", "2.2").unwrap()].into(),
+            ..Sharing::default()
+        },
+        spec: SandboxSpec { provider: Some("daytona".to_owned()), ..SandboxSpec::default() },
         ..SandboxRecord::default()
     };
     Listed::of(&in_channel("1.1").sandbox(), &record)

@@ -1,11 +1,12 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, acts, aside, budget, choose, failed, forge, operate, outage, outside,
-    provision, publish, record, results, review, steer, untold, watch, words,
+    Context, Next, absence, acts, aside, budget, build, choose, failed, forge, operate, outage,
+    outside, provision, publish, record, results, review, secrets, set_up, steer, untold, watch,
+    words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
-use crate::protocol::effect::Effect;
+use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::protocol::event::{Cause, Event};
 use crate::records::ask::Ask;
 use crate::records::ledger;
@@ -44,7 +45,20 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Cloned { left_out } => {
             outage::provider_answered(session);
             session.observed.sandbox.cloned = true;
-            session.sandbox.left_out = words::left_out(&left_out);
+            set_up::brought(session, &left_out);
+            session.sandbox.project.left_out = words::left_out(&left_out);
+        }
+        Event::RecipeRead(found) => {
+            outage::provider_answered(session);
+            set_up::recipe_read(session, found, context);
+        }
+        Event::SetUpSeen(seen) => {
+            outage::provider_answered(session);
+            set_up::seen(session, &seen, context);
+        }
+        Event::ProjectStarted { failed } => {
+            outage::provider_answered(session);
+            set_up::started(session, failed);
         }
         Event::RepositoryFound(found) => session.observed.sandbox.found_repository = Some(found),
         Event::Carried { carried, left_out } => {
@@ -71,6 +85,8 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             forge::moved(session, base);
         }
         Event::FailuresRead(said) => session.observed.watch.failures = Some(said),
+        Event::PrebuildFound(found) => build::found(session, found),
+        Event::Queued if build::requested(session, of) => {}
         Event::Queued => {
             if let Effect::Queue { messages } = of {
                 let ids = messages.iter().map(|message| message.id.clone());
@@ -119,9 +135,24 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.sandbox.snapshots.retain(|one| one.name != name);
         }
         Event::Healthy => {
-            outage::provider_answered(session);
-            session.observed.agent.healthy = true;
-            session.observed.agent.restart_server = false;
+            healthy(session);
+            // Looking at a server does not tell which key it has.
+            if let Effect::Sandbox(SandboxEffect::EnsureServer { restart, .. }) = of {
+                session.sandbox.money.capped_until_ms = None;
+                without_secrets(session, *restart);
+            }
+        }
+        Event::Capped { until_ms } => {
+            healthy(session);
+            session.sandbox.money.capped_until_ms = Some(until_ms);
+            if let Effect::Sandbox(SandboxEffect::EnsureServer { restart, .. }) = of {
+                without_secrets(session, *restart);
+            }
+        }
+        Event::Started { capped_until_ms, secrets } => {
+            healthy(session);
+            session.sandbox.money.capped_until_ms = capped_until_ms;
+            secrets::given(session, Some(secrets));
         }
         Event::SecretsNotPutIn => {
             outage::provider_answered(session);
@@ -208,6 +239,19 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Failed(failure) => return failed::failed(session, of, failure, context),
     }
     None
+}
+
+fn healthy(session: &mut Session) {
+    outage::provider_answered(session);
+    session.observed.agent.healthy = true;
+    session.observed.agent.restart_server = false;
+}
+
+/// A server that was started anew, and says nothing of secrets, has none.
+fn without_secrets(session: &mut Session, is_anew: bool) {
+    if is_anew {
+        secrets::given(session, None);
+    }
 }
 
 /// The work first: what the chat's refusal of a card means depends on how far the turn has come.
@@ -329,9 +373,9 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
 
 fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
     record::see_cancel(session, context);
-    let Some(turn) = &session.turn else { return };
+    let Some(turn) = session.turn.clone() else { return };
     let outcome = match (turn.aborting(), &turn.cancelled_by, &answer.end) {
-        (Some(reason), _, _) => budget::of_abort(turn, reason, context),
+        (Some(reason), _, _) => budget::of_abort(&turn, reason, context),
         (
             None,
             Some(by),
@@ -347,8 +391,8 @@ fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
         (None, _, RunEnd::Error { reason }) => {
             Outcome::Failed { reason: words::model_failed(reason) }
         }
-        (None, _, RunEnd::OverBudget { reason }) => {
-            Outcome::OverBudget { reason: reason.clone(), more: 0, by: None }
+        (None, _, RunEnd::OverBudget { reason, of_key }) => {
+            budget::of_vendor(session, (reason, *of_key), context)
         }
         (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => {
             Outcome::Failed { reason: words::UNEXPLAINED.to_owned() }
@@ -443,10 +487,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
             // A first post may already have existed, with the text of a worker that died before it was recorded: only
             // an edit is sure to show the end.
-            let edited = turn.card.at.replace(at).is_some();
-            if !edited {
-                turn.card.since_ms = Some(context.now_ms);
-            }
+            let edited = turn.card.stands_at(at, context.now_ms);
             session.observed.chat.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => {

@@ -7,10 +7,11 @@
 //! for its turn, or else for the tenant and the stack; a shared one always for those.
 
 use super::{Context, forge, record, words};
+use crate::base::ids::Ms;
 use crate::records::card::Spending;
 use crate::records::message::Prompt;
 use crate::records::outcome::Outcome;
-use crate::records::sandbox::Phase;
+use crate::records::sandbox::{InUse, Phase};
 use crate::records::session::Session;
 use crate::records::spending::Reservation;
 use crate::records::turn::Turn;
@@ -18,6 +19,7 @@ use crate::records::usage::Usage;
 use crate::tenant::budgets::{
     BudgetKind, BudgetScope, BudgetWrite, MicroUsd, RESERVED_MIN, TURN_DEFAULT, day, month,
 };
+use crate::tenant::capped_keys::KeyLimit;
 
 /// More than this beyond what was set aside is not believed: what a sandbox says is anybody's words.
 const OVERSPENT_MAX: MicroUsd = 50_000_000;
@@ -120,6 +122,32 @@ fn more(by: BudgetKind, context: &Context<'_>) -> MicroUsd {
     }
 }
 
+/// What the turns that work in the sandbox have set aside together; `None` if one of them has no budget.
+pub(super) fn cap(session: &Session, context: &Context<'_>) -> Option<MicroUsd> {
+    let is_set = !context.settings.budgets.is_empty()
+        || context.delivery.limits.budget.stack_month().is_some();
+    let at_work = || session.sandbox.sharing.in_use.iter().filter(|one| !one.left);
+    if at_work().next().is_none() {
+        // The first turn gets its own.
+        return is_set.then_some(RESERVED_MIN);
+    }
+    at_work().map(|one| one.reserved).sum()
+}
+
+/// What the server's capped key may spend from now on, for a prompt that begins a run.
+pub(super) fn key_limit(session: &Session, context: &Context<'_>) -> Option<KeyLimit> {
+    session.sandbox.money.capped_until_ms?;
+    Some(cap(session, context).map_or(KeyLimit::Unlimited, KeyLimit::Dollars))
+}
+
+/// Whether the server's capped key ends before a turn that begins now may be over, and no other turn needs the server.
+pub(super) fn key_ends_soon(session: &Session, context: &Context<'_>) -> bool {
+    let ends = session.sandbox.money.capped_until_ms;
+    let is_soon = |ends: Ms| ends < context.now_ms + context.delivery.limits.turn.turn_ms;
+    let is_others = |one: &InUse| one.thread != session.thread && !one.left;
+    ends.is_some_and(is_soon) && !session.sandbox.sharing.in_use.iter().any(is_others)
+}
+
 /// What the turn's card shows. What is left of a person's day is nobody else's business.
 pub(super) fn shown(session: &Session) -> Option<Spending> {
     let turn = session.turn.as_ref()?;
@@ -168,6 +196,31 @@ pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
     }
 }
 
+/// How a turn ends whose model's vendor took no more: with its own budget, if that was the limit of the sandbox's
+/// capped key, which counts what the agent does not report as well.
+pub(super) fn of_vendor(
+    session: &mut Session,
+    (reason, of_key): (&str, bool),
+    context: &Context<'_>,
+) -> Outcome {
+    let is_capped = of_key && session.sandbox.money.capped_until_ms.is_some();
+    let is_shared = session.sandbox.is_shared();
+    let reserved = session.turn.as_mut().and_then(|turn| turn.reserved.as_mut());
+    let Some(reserved) = reserved.filter(|_| is_capped) else {
+        return Outcome::OverBudget { reason: reason.to_owned(), more: 0, by: None };
+    };
+    let (by, amount) = (reserved.by, reserved.amount);
+    // Of a shared key others may have had a part.
+    if !is_shared {
+        reserved.spent = reserved.spent.max(amount);
+    }
+    Outcome::OverBudget {
+        reason: words::budget_spent(by, amount),
+        more: more(by, context),
+        by: Some(by),
+    }
+}
+
 /// What was set aside for the turn is settled.
 pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
     let spent = spent(session, turn, usage);
@@ -189,11 +242,11 @@ pub(super) fn entered(session: &mut Session, phase: Phase, context: &Context<'_>
     let limits = &context.delivery.limits.budget;
     match phase {
         Phase::Active if limits.sandbox_hour_cents > 0 => {
-            session.sandbox.metered_ms.get_or_insert(context.now_ms);
+            session.sandbox.money.metered_ms.get_or_insert(context.now_ms);
         }
         Phase::Paused | Phase::Destroyed | Phase::Error => {
             let idle = metered(session, context);
-            session.sandbox.metered_ms = None;
+            session.sandbox.money.metered_ms = None;
             let month = month(context.now_ms);
             let of_tenant = context
                 .settings
@@ -236,7 +289,7 @@ fn add(
 
 /// What the sandbox has cost since it was last counted; from now on that is counted.
 fn metered(session: &mut Session, context: &Context<'_>) -> MicroUsd {
-    let Some(metered_ms) = &mut session.sandbox.metered_ms else { return 0 };
+    let Some(metered_ms) = &mut session.sandbox.money.metered_ms else { return 0 };
     let since_ms = std::mem::replace(metered_ms, context.now_ms);
     context.delivery.limits.budget.of_sandbox(context.now_ms.saturating_sub(since_ms))
 }

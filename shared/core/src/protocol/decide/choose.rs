@@ -68,9 +68,9 @@ pub(super) fn selection(
     }
     let wanted = wanted_repo(session, wants, &chosen, is_outside)?;
     let repo = if is_over(session) {
-        wanted.or(session.sandbox.repo.clone()).or(chosen.repo)
+        wanted.or(session.sandbox.project.repo.clone()).or(chosen.repo)
     } else {
-        match (wanted, &session.sandbox.repo) {
+        match (wanted, &session.sandbox.project.repo) {
             (Some(wanted), there)
                 if !there.as_deref().is_some_and(|there| is_same_checkout(there, &wanted)) =>
             {
@@ -98,7 +98,7 @@ fn wanted_repo(
     if wants.repo.as_deref().is_some_and(|repo| apart(repo).1.is_some()) {
         return Err(words::PULL_REQUEST_AND_REF.to_owned());
     }
-    let there = session.sandbox.repo.as_ref();
+    let there = session.sandbox.project.repo.as_ref();
     match wants.repo.as_ref().or(there).or(chosen.repo.as_ref()) {
         Some(repo) => Ok(Some(with_number(repo.trim(), number))),
         None => Err(words::PULL_REQUEST_ALONE.to_owned()),
@@ -115,7 +115,7 @@ fn mode(
     let recorded = match (is_over(session), &chosen.runtime) {
         (true, Some(name)) => Some(name.as_str()),
         (true, None) => of_stack.recorded(),
-        (false, _) => session.sandbox.runtime.as_deref(),
+        (false, _) => session.sandbox.spec.runtime.as_deref(),
     };
     RuntimeMode::of(of_stack, recorded)
 }

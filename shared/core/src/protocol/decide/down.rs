@@ -46,6 +46,8 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
     session.observed.agent.found = None;
     session.observed.sandbox.state = None;
     session.observed.sandbox.start_asked = false;
+    // What ran beside the server may have gone too.
+    session.observed.sandbox.project.is_started = false;
     if session.sandbox.phase == Phase::Active {
         record::enter(session, Phase::Resuming, "the server does not answer", context);
         record::lease_to_bring_up(session, context);

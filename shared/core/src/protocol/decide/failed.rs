@@ -1,8 +1,8 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, budget, down, forge, lease, outage, outside, record, results,
-    stray, untold, wait, watch, words,
+    Context, Next, absence, aside, budget, build, down, forge, lease, outage, outside, record,
+    results, stray, untold, wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
@@ -30,6 +30,20 @@ pub(super) fn failed(
     }
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
+    }
+    if build::requested(session, of) || build::could_not_be_found(session, of, &failure) {
+        return None;
+    }
+    let is_useless = match failure {
+        Failure::TurnFailed { .. } | Failure::NonRecoverable { .. } => Some(true),
+        Failure::Wait { .. } => Some(false),
+        _ => None,
+    };
+    if let Some(is_useless) = is_useless.filter(|_| is_create(of))
+        && session.sandbox.project.set_up.is_none()
+        && build::begin_without(session, is_useless, context)
+    {
+        return None;
     }
     if let Effect::EndTools = of {
         return Some(outside::not_ended(&failure, context));
@@ -103,8 +117,10 @@ pub(super) fn failed(
         Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
         // The snapshot does not exist, or is not meant for this sandbox: the next try goes without it.
-        Failure::TurnFailed { reason } if is_create(of) && session.sandbox.snapshot.is_some() => {
-            session.sandbox.snapshot = None;
+        Failure::TurnFailed { reason }
+            if is_create(of) && session.sandbox.spec.snapshot.is_some() =>
+        {
+            session.sandbox.spec.snapshot = None;
             return wait::give_up(session, &reason, false, context);
         }
         // A half-made sandbox is of no use to the requester.

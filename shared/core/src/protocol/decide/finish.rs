@@ -1,7 +1,8 @@
 //! Finishes a turn: posts the parts of the answer, each once, then its results, then the card, then writes the record.
 
 use super::{
-    Context, Next, answer, aside, budget, provision, publish, record, results, stray, untold, words,
+    Context, Next, answer, aside, budget, provision, publish, record, results, set_up, stray,
+    untold, words,
 };
 use crate::base::ids::{Ms, PostKind};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard};
@@ -98,6 +99,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             model: turn.model(context.delivery.model).to_owned(),
             budget: None,
             shows_budget: false,
+            set_up: None,
         },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
@@ -127,6 +129,7 @@ fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
     }
     card.publish = publish::offer(session, context);
     card.spending = budget::shown(session);
+    card.set_up = set_up::fact(session, context);
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,

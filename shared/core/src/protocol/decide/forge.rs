@@ -4,7 +4,7 @@
 //! managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
 //! from inside, like any public one. A submodule comes by the same right, asked for it by itself.
 
-use super::{Context, Next, provision, words};
+use super::{Context, Next, build, provision, set_up, words};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
@@ -42,6 +42,9 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
             let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(&found));
             let is_open = context.settings.repositories.are_open(&found.name, channel(context));
             if is_bound && is_open {
+                if !build::is_of(session, Some(found.id)) {
+                    return without_prebuild(session, context);
+                }
                 if found.is_private && session.sandbox.is_shared() {
                     return refuse(session, NotCloned::PrivateShared, context);
                 }
@@ -86,9 +89,18 @@ fn inside(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Ne
         let why = words::PULL_REQUEST_UNREACHED.to_owned();
         return refuse(session, NotCloned::Forge { why }, context);
     }
+    if !build::is_of(session, None) {
+        return without_prebuild(session, context);
+    }
     let watch = provision::watch(session);
     let (repo, within_ms) = (repo.to_owned(), context.delivery.limits.turn.clone_ms);
     Some(Next::Do(Effect::Sandbox(SandboxEffect::Clone { repo, within_ms, watch })))
+}
+
+/// Given up: another sandbox is created.
+fn without_prebuild(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    build::begin_without(session, true, context);
+    None
 }
 
 fn refuse(session: &mut Session, why: NotCloned, context: &Context<'_>) -> Option<Next> {
@@ -105,11 +117,19 @@ pub(super) fn carried(
     context: &Context<'_>,
 ) {
     let Some(path) = submodule(of) else {
+        let found = session.observed.sandbox.found_repository.as_ref();
+        let default = found.and_then(|found| match found {
+            FoundRepository::Here { repository, .. } => Some(repository.branch.clone()),
+            _ => None,
+        });
+        let default = default.filter(|default| *default != carried.repository.branch);
+        let carried = Carried { default, ..carried };
+        set_up::brought(session, &left_out);
         session.observed.sandbox.bringing = Some(chosen(left_out, context));
         session.observed.sandbox.found_repository = None;
         session.observed.forge.given_pull = None;
-        session.sandbox.pull = given(of);
-        session.sandbox.carried = Some(carried);
+        session.sandbox.project.pull = given(of);
+        session.sandbox.project.carried = Some(carried);
         return;
     };
     let observed = &mut session.observed.sandbox;
@@ -126,7 +146,8 @@ pub(super) fn carried(
 /// The step that moves the checkout to the newest commit of its branch, once the pull request of its work has ended.
 pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let publication = session.publication.as_ref().filter(|publication| publication.has_ended)?;
-    let carried = session.sandbox.carried.clone().filter(|carried| carried.base.is_some())?;
+    let carried =
+        session.sandbox.project.carried.clone().filter(|carried| carried.base.is_some())?;
     // Others in a shared sandbox work from the commit on its record.
     let is_here = !session.sandbox.is_shared() && session.observed.forge.stays.is_none();
     let is_open =
@@ -146,7 +167,7 @@ pub(super) fn moved(session: &mut Session, base: Option<String>) {
         session.observed.forge.stays = Some(Stays::HasWork);
         return;
     };
-    if let (Some(turn), Some(carried)) = (&mut session.turn, &mut session.sandbox.carried) {
+    if let (Some(turn), Some(carried)) = (&mut session.turn, &mut session.sandbox.project.carried) {
         turn.moved = Some(words::moved_for_agent(&carried.repository.branch, &base));
         carried.base = Some(base);
     }
@@ -187,7 +208,7 @@ fn submodule(of: &Effect) -> Option<&String> {
 /// What is left out, with the submodules that are to come.
 fn chosen(mut left_out: LeftOut, context: &Context<'_>) -> LeftOut {
     let defaults = context.settings.defaults_of(channel(context));
-    if defaults.submodules.as_deref() != Some(SUBMODULES[1]) {
+    if build::is_build(context) || defaults.submodules.as_deref() != Some(SUBMODULES[1]) {
         left_out.named.clear();
         return left_out;
     }
@@ -215,7 +236,7 @@ fn bring_submodules(session: &mut Session, context: &Context<'_>) -> Option<Next
         }
     }
     let left_out = session.observed.sandbox.bringing.take().unwrap_or_default();
-    session.sandbox.left_out = words::left_out(&left_out);
+    session.sandbox.project.left_out = words::left_out(&left_out);
     session.observed.sandbox.cloned = true;
     None
 }
@@ -226,7 +247,7 @@ fn ask_for(
     one: &Submodule,
     context: &Context<'_>,
 ) -> Result<ForgeEffect, String> {
-    let of = session.sandbox.carried.as_ref().map(|carried| &carried.repository);
+    let of = session.sandbox.project.carried.as_ref().map(|carried| &carried.repository);
     let (Some(forge), Some(of)) = (context.delivery.forge, of) else {
         return Err("no forge is set up".to_owned());
     };
@@ -277,6 +298,7 @@ fn leave_out(session: &mut Session, path: &str, why: &str) {
 pub(super) fn channel<'a>(context: &Context<'a>) -> &'a str {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => &prompt.membership.channel,
+        Work::Build(build) => &build.channel,
         _ => "",
     }
 }

@@ -12,6 +12,7 @@ mod answer;
 mod apply;
 mod aside;
 mod budget;
+mod build;
 mod choose;
 mod dead_letter;
 mod down;
@@ -35,6 +36,8 @@ mod record;
 pub mod replay;
 mod results;
 mod review;
+mod secrets;
+mod set_up;
 mod share;
 mod steer;
 mod stray;
@@ -161,6 +164,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
             share::connect(session, to.as_ref(), (by, membership), context)
         }
         Work::Create(new) => operate::create(session, new, context),
+        Work::Build(new) => build::next(session, new, context),
         Work::Publish { step, by, membership } => {
             publish::next(session, step, (by, membership), context)
         }

@@ -6,9 +6,10 @@
 //! anybody would. The result is recorded. An operation never creates a thread's missing sandbox: that takes a prompt.
 
 use super::{
-    Context, Next, finish, lease, notice, operated, outside, provision, record, share, teardown,
-    words,
+    Context, Next, build, finish, lease, notice, operated, outside, provision, record, share,
+    teardown, words,
 };
+use crate::base::ids::Ms;
 use crate::base::person::Person;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::message::{NewSandbox, Operation, Work};
@@ -46,9 +47,10 @@ pub(super) fn next(
     let has_waited = waits_for_turns || session.observed.sandbox.after_lease;
     // Nobody would hear that a tool sandbox has not ended with its agent's: the queue's receive count ends that.
     let is_second = want == Operation::Destroy
-        && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
+        && RuntimeMode::recorded_as(session.sandbox.spec.runtime.as_deref())
+            == Some(RuntimeMode::Bare);
     if context.delivery.receive > limits.retry.attempts + 1 && !has_waited && !is_second {
-        session.sandbox.closing = None;
+        session.sandbox.sharing.closing = None;
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
             session.sandbox.lease = None;
         }
@@ -79,8 +81,8 @@ fn wait_for_turns(
         return None;
     }
     let deletes = want == Operation::Destroy && session.sandbox.is_alive();
-    if deletes && session.sandbox.is_shared() && session.sandbox.closing.is_none() {
-        session.sandbox.closing = Some(by.cloned().unwrap_or_default());
+    if deletes && session.sandbox.is_shared() && session.sandbox.sharing.closing.is_none() {
+        session.sandbox.sharing.closing = Some(by.cloned().unwrap_or_default());
     }
     if record::is_idle(session, context) {
         return None;
@@ -100,7 +102,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     if operated::known(session, context).is_some() {
         return record::at_rest(session, Next::Done, context);
     }
-    if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
+    if has_failed_too_often(session, context) {
         return end(session, want, Some("it kept failing"), context);
     }
     // The agent's sandbox may have ended since the request: then nobody would end this one.
@@ -112,7 +114,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
         }
     }
     // A sandbox that has ended is created anew, as it is wanted now.
-    if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
+    if session.sandbox.sharing.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
         match &session.observed.sandbox.name_found {
             None => {
                 return Next::Do(Effect::FindName { name: new.name.clone() });
@@ -125,10 +127,10 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
         }
         share::give_name(session, &new.name);
         let default = || context.settings.defaults.provider.clone();
-        session.sandbox.provider = new.provider.clone().or_else(default);
-        session.sandbox.repo.clone_from(&new.repo);
-        session.sandbox.snapshot.clone_from(&new.snapshot);
-        session.sandbox.agent.clone_from(&new.agent);
+        session.sandbox.spec.provider = new.provider.clone().or_else(default);
+        session.sandbox.project.repo.clone_from(&new.repo);
+        session.sandbox.spec.snapshot.clone_from(&new.snapshot);
+        session.sandbox.tooling.agent.clone_from(&new.agent);
     }
     resume(session, want, context)
 }
@@ -141,25 +143,38 @@ pub(super) fn snapshot_seen(
     context: &Context<'_>,
 ) {
     let message = context.delivery.message;
-    if let Work::Operate { by, .. } = &message.work
-        && seen == SnapshotSeen::Ready
-        && !session.sandbox.snapshots.iter().any(|one| one.name == name)
-    {
-        session.sandbox.snapshots.push(KeptSnapshot {
-            name,
-            at_ms: message.accepted_at_ms,
-            by: by.clone().unwrap_or_default(),
-        });
+    let by = match &message.work {
+        Work::Operate { by, .. } => by.clone().unwrap_or_default(),
+        _ => Person::default(),
+    };
+    let is_new = !session.sandbox.snapshots.iter().any(|one| one.name == name);
+    if seen == SnapshotSeen::Ready && is_new {
+        let (at_ms, built) = (message.accepted_at_ms, build::built(session, context));
+        session.sandbox.snapshots.push(KeptSnapshot { name, at_ms, by, built });
     }
     session.observed.sandbox.snapshot = Some(seen);
+}
+
+/// Whether a message that brings a sandbox up has come too often, apart from the looks at a set-up.
+pub(super) fn has_failed_too_often(session: &Session, context: &Context<'_>) -> bool {
+    let limits = context.delivery.limits;
+    let set_up = session.sandbox.project.set_up.as_ref();
+    let looks = set_up.filter(|_| session.sandbox.is_alive()).map_or(0, |set_up| {
+        let latest_ms = set_up.begun_ms + limits.set_up.all_ms;
+        let until_ms = set_up.over_ms.unwrap_or_else(|| context.now_ms.min(latest_ms));
+        until_ms.saturating_sub(set_up.begun_ms) / limits.set_up.look_ms.max(1)
+    });
+    u64::from(context.delivery.receive) > u64::from(limits.retry.attempts) + 1 + looks
 }
 
 /// Makes a snapshot of its disk; the oldest snapshot is deleted if there are too many.
 fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) -> Next {
     let want = Operation::Snapshot;
-    let limits = context.delivery.limits;
     if session.sandbox.is_private() {
         return end(session, want, Some(words::PRIVATE_NOT_KEPT), context);
+    }
+    if session.sandbox.is_builder() {
+        return end(session, want, Some("it makes prebuilds"), context);
     }
     match session.sandbox.phase {
         Phase::Active | Phase::Paused => {}
@@ -171,41 +186,72 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
     }
     let asked_at_ms = context.delivery.message.accepted_at_ms;
+    match taken(session, (asked_at_ms, context.delivery.limits.share.snapshots), context) {
+        Taken::Step(next) => *next,
+        Taken::Done => end(session, want, None, context),
+        Taken::Failed(why) => end(session, want, Some(&why), context),
+    }
+}
+
+/// A snapshot that is made.
+pub(super) enum Taken {
+    /// The next step.
+    Step(Box<Next>),
+    /// It is kept, and no more than wanted are.
+    Done,
+    /// It could not be made; the reason.
+    Failed(String),
+}
+
+/// The next step of a snapshot that was begun at that time, until no more than so many are kept.
+pub(super) fn taken(
+    session: &mut Session,
+    (begun_ms, keeps): (Ms, usize),
+    context: &Context<'_>,
+) -> Taken {
+    let limits = context.delivery.limits;
     match session.observed.sandbox.snapshot.clone() {
         Some(SnapshotSeen::Failed { why }) => {
             session.sandbox.lease = None;
-            return end(session, want, Some(&why), context);
+            return Taken::Failed(why);
         }
         Some(SnapshotSeen::Ready) => {
-            if session.sandbox.snapshots.len() > limits.share.snapshots
+            if session.sandbox.snapshots.len() > keeps
                 && let Some(oldest) = session.sandbox.snapshots.first()
             {
-                return Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot {
-                    name: oldest.name.clone(),
-                }));
+                let name = oldest.name.clone();
+                let delete = Effect::Sandbox(SandboxEffect::DeleteSnapshot { name });
+                return Taken::Step(Box::new(Next::Do(delete)));
             }
             session.sandbox.lease = None;
-            return end(session, want, None, context);
+            return Taken::Done;
         }
-        _ if context.now_ms >= asked_at_ms + limits.share.snapshot_ms => {
+        _ if context.now_ms >= begun_ms + limits.share.snapshot_ms => {
             session.sandbox.lease = None;
-            return end(session, want, Some("it was not created in time"), context);
+            return Taken::Failed("it was not created in time".to_owned());
         }
         None | Some(SnapshotSeen::UnderWay) => {}
     }
     // Nothing begins in the sandbox meanwhile, so that the disk is from a single moment.
     let ends_soon = session.sandbox.lease.as_ref().is_none_or(|lease| {
-        lease.holder != context.delivery.id
+        context.delivery.message.id != lease.holder
             || lease.until_ms < context.now_ms + limits.poll.visibility_ms
     });
     if ends_soon {
-        record::lease(session, context);
+        record::lease_of_message(session, context);
     }
     let after_ms = match session.observed.sandbox.snapshot {
         None => 0,
-        Some(_) => record::pause_ms(asked_at_ms, context),
+        Some(_) => record::pause_ms(begun_ms, context),
     };
-    Next::Do(Effect::Sandbox(SandboxEffect::Snapshot { at_ms: asked_at_ms, after_ms }))
+    let set_up = session.sandbox.project.set_up.as_ref();
+    let services = set_up.map(|set_up| set_up.recipe.services.clone()).unwrap_or_default();
+    Taken::Step(Box::new(Next::Do(Effect::Sandbox(SandboxEffect::Snapshot {
+        at_ms: context.delivery.message.accepted_at_ms,
+        after_ms,
+        services,
+        share: build::share(session, context),
+    }))))
 }
 
 /// Its entry in the timeline.
@@ -260,9 +306,9 @@ fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) ->
 /// The sandbox was deleted on request: no thread works or waits in it any more, and its name is free.
 fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
     let sandbox = &mut session.sandbox;
-    sandbox.closing = None;
-    sandbox.in_use.clear();
-    sandbox.waiting.clear();
+    sandbox.sharing.closing = None;
+    sandbox.sharing.in_use.clear();
+    sandbox.sharing.waiting.clear();
     share::give_up_name(session);
     operated::remember(session, Operation::Destroy, None, context);
     over(session, Operation::Destroy, by, context)
@@ -297,7 +343,7 @@ pub(super) enum BroughtUp {
 pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     let limits = context.delivery.limits;
     match (session.sandbox.phase, &session.observed.sandbox.state) {
-        (Phase::Active, _) if session.observed.agent.healthy => {
+        (Phase::Active, _) if session.observed.agent.healthy || session.sandbox.is_builder() => {
             session.sandbox.last_activity_ms = context.now_ms;
             record::arm(session, context);
             return BroughtUp::Ready;
@@ -309,6 +355,11 @@ pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtU
             Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
             Some(SandboxState::Gone),
         ) => {
+            record::vanished(session, context);
+            return BroughtUp::No("it no longer exists".to_owned());
+        }
+        // Another build is asked for by the next thread.
+        (Phase::Creating, Some(SandboxState::Gone)) if build::is_build(context) => {
             record::vanished(session, context);
             return BroughtUp::No("it no longer exists".to_owned());
         }
@@ -332,7 +383,8 @@ pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtU
 /// Keeps what a repeat of a message needs: the ids of what has ended, and the generation, which never comes back.
 fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Forget;
-    if !matches!(session.sandbox.phase, Phase::Destroyed) || session.sandbox.tools.is_some() {
+    if !matches!(session.sandbox.phase, Phase::Destroyed) || session.sandbox.tooling.tools.is_some()
+    {
         let trouble = "it still has a sandbox with people's files: destroy that first";
         return end(session, want, Some(trouble), context);
     }
@@ -343,12 +395,12 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
             Outcome::Answered | Outcome::Joined { .. } | Outcome::Lost => {}
         }
     }
-    session.sandbox.timeline.clear();
+    session.sandbox.history.timeline.clear();
     session.shown.clear();
-    (session.sandbox.repo, session.conversation.options, session.conversation.briefed) =
+    (session.sandbox.project.repo, session.conversation.options, session.conversation.briefed) =
         (None, None, None);
     session.conversation.fresh_since_ms = context.now_ms;
-    for operated in &mut session.sandbox.operated {
+    for operated in &mut session.sandbox.history.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());
     }
     end(session, want, None, context)
@@ -372,13 +424,15 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
         return Outlook::Busy;
     }
     match (want, session.sandbox.phase) {
-        (Operation::Forget, Phase::Destroyed) if session.sandbox.tools.is_none() => Outlook::Open,
+        (Operation::Forget, Phase::Destroyed) if session.sandbox.tooling.tools.is_none() => {
+            Outlook::Open
+        }
         (Operation::Forget, _) => {
             Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
         }
         // A sandbox that was lost has left its tool sandbox.
         (Operation::Destroy, Phase::Destroyed | Phase::Error)
-            if session.sandbox.tools.is_some() =>
+            if session.sandbox.tooling.tools.is_some() =>
         {
             Outlook::Open
         }
@@ -417,7 +471,7 @@ fn over(
         if let Some(next) = share::notify(session, &word, by.is_some(), context) {
             return next;
         }
-        session.sandbox.threads.clear();
+        session.sandbox.sharing.threads.clear();
         if session.thread.is_conversation() {
             return notice::once(session, words::DESTROYED, context);
         }

@@ -10,6 +10,7 @@ pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>
     let want = match context.delivery.message.work {
         Work::Operate { want, .. } => want,
         Work::Create(_) => Operation::Create,
+        Work::Build(_) => Operation::Snapshot,
         _ => return,
     };
     if known(session, context).is_none() {
@@ -19,7 +20,7 @@ pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>
 
 pub(super) fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
     let id = &context.delivery.message.id;
-    session.sandbox.operated.iter().find(|one| one.id == *id)
+    session.sandbox.history.operated.iter().find(|one| one.id == *id)
 }
 
 pub(super) fn remember(
@@ -28,12 +29,12 @@ pub(super) fn remember(
     trouble: Option<&str>,
     context: &Context<'_>,
 ) {
-    session.sandbox.operated.push(Operated {
+    session.sandbox.history.operated.push(Operated {
         id: context.delivery.message.id.clone(),
         want,
         at_ms: context.now_ms,
         trouble: trouble.map(str::to_owned),
     });
-    let surplus = session.sandbox.operated.len().saturating_sub(OPERATED_MAX);
-    session.sandbox.operated.drain(..surplus);
+    let surplus = session.sandbox.history.operated.len().saturating_sub(OPERATED_MAX);
+    session.sandbox.history.operated.drain(..surplus);
 }

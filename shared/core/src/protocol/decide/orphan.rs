@@ -4,6 +4,7 @@
 use crate::base::ids::Ms;
 use crate::base::limits::SandboxLimits;
 use crate::records::sandbox::SandboxRecord;
+use crate::tenant::capped_keys::CappedKeyName;
 
 /// Verdict on a listed sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn fate(
     if !is_orphan(record, generation, created_ms, now_ms, graces.young_ms) {
         return Fate::Spared;
     }
-    let vanished = record.and_then(|record| record.vanished);
+    let vanished = record.and_then(|record| record.history.vanished);
     let Some(vanished) = vanished.filter(|one| one.generation == generation) else {
         return Fate::Orphan;
     };
@@ -72,6 +73,19 @@ pub fn is_orphan(
     let live = record.is_some_and(|record| record.generation == generation && record.is_alive());
     // A record cannot be behind the sandbox: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
+}
+
+/// Whether a listed capped key belongs to no live generation, by the record of the sandbox that it names. An expired
+/// key is always an orphan: nobody can use it.
+#[must_use]
+pub fn is_orphan_key(
+    record: Option<&SandboxRecord>,
+    key: &CappedKeyName,
+    now_ms: Ms,
+    graces: Graces,
+) -> bool {
+    now_ms >= key.until_ms()
+        || fate(record, key.generation, key.made_ms, now_ms, graces) == Fate::Orphan
 }
 
 /// This many orphans at once are always believed: crashes leave some behind.
@@ -122,6 +136,20 @@ mod tests {
         ] {
             assert_eq!(is_unbelievable(orphans, listed), unbelievable, "{orphans} of {listed}");
         }
+    }
+
+    #[test]
+    fn key_lives_with_its_generation() {
+        let sandbox = crate::base::ids::ThreadKey::discord("1", "2").expect("valid").sandbox();
+        let key = CappedKeyName::new(&sandbox, 2, 0);
+        let graces = Graces { young_ms: 300_000, vanished_ms: 86_400_000 };
+        let orphan =
+            |record: Option<&SandboxRecord>, now_ms| is_orphan_key(record, &key, now_ms, graces);
+        assert!(!orphan(Some(&record(Phase::Paused, 2)), 600_000));
+        assert!(orphan(Some(&record(Phase::Active, 3)), 600_000));
+        assert!(orphan(Some(&record(Phase::Destroyed, 2)), 600_000));
+        assert!(orphan(None, 600_000) && !orphan(None, 299_999), "a young one may be of a start");
+        assert!(orphan(Some(&record(Phase::Active, 2)), key.until_ms()), "it opens nothing");
     }
 
     #[test]

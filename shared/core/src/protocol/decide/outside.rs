@@ -14,7 +14,7 @@ pub(super) fn begins(session: &mut Session) {
     let sandbox = &mut session.sandbox;
     if sandbox.works_elsewhere() {
         let (since, ends_with) = (sandbox.generation, None);
-        sandbox.tools.get_or_insert(Tools { since, ends_with });
+        sandbox.tooling.tools.get_or_insert(Tools { since, ends_with });
     }
 }
 
@@ -27,18 +27,18 @@ pub(super) fn ends(session: &mut Session) -> bool {
     let is_unsaid = is_unsaid && sandbox.works_elsewhere();
     let since = sandbox.generation;
     let unsaid = is_unsaid.then_some(Tools { since, ends_with: None });
-    if let Some(tools) = sandbox.tools.or(unsaid) {
+    if let Some(tools) = sandbox.tooling.tools.or(unsaid) {
         let ends_with = Some(sandbox.generation);
-        sandbox.tools = Some(Tools { ends_with, ..tools });
+        sandbox.tooling.tools = Some(Tools { ends_with, ..tools });
     }
-    sandbox.tools.is_some()
+    sandbox.tooling.tools.is_some()
 }
 
 /// The agent's sandbox could not be made ready: a tool sandbox of the same generation ends with it.
 pub(super) fn ends_half_made(session: &mut Session) {
     let generation = session.sandbox.generation;
     let is_older = |tools: Tools| tools.since != generation;
-    if !session.sandbox.tools.is_some_and(is_older) {
+    if !session.sandbox.tooling.tools.is_some_and(is_older) {
         ends(session);
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn next(session: &Session) -> Option<Next> {
 /// The step before the tool sandbox is stopped or deleted because it is idle. A turn of its agent counts as use, even
 /// if it calls no tool for a long time.
 pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let of = session.sandbox.agent.clone()?;
+    let of = session.sandbox.tooling.agent.clone()?;
     let Some(seen) = session.observed.sandbox.agent_seen else {
         return Some(Next::Do(Effect::FindAgent { of }));
     };
@@ -70,7 +70,7 @@ pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) 
 
 /// Its end has been requested.
 pub(super) fn ended(session: &mut Session, context: &Context<'_>) {
-    session.sandbox.tools = None;
+    session.sandbox.tooling.tools = None;
     record::arm(session, context);
 }
 

@@ -1,8 +1,8 @@
 //! The next step of a prompt: from its first delivery to the end that the thread can see.
 
 use super::{
-    Context, Next, aside, budget, choose, finish, forge, provision, record, share, steer, stray,
-    words,
+    Context, Next, aside, budget, choose, finish, forge, provision, record, secrets, set_up, share,
+    steer, stray, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
@@ -12,6 +12,7 @@ use crate::records::message::Prompt;
 use crate::records::observations::{Aside, Stays};
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
+use crate::records::set_up::SetUp;
 use crate::records::stage::{Prompted, Stage};
 use crate::records::turn::{CardPlace, EndedTurn, Outages, Tries, Turn};
 use crate::tenant::selection::Selection;
@@ -117,8 +118,7 @@ pub(super) fn new_turn(
     }
 }
 
-/// The card that announced the prompt was posted, or noted, while the turn began. The turn takes it over, or if it has
-/// a card of its own, the announced card points to that.
+/// The card that announced the prompt was posted, or noted, while the turn began: it points to the turn's own.
 fn take_over_announced(session: &mut Session, context: &Context<'_>) {
     let Some(turn) = &mut session.turn else {
         return;
@@ -133,15 +133,9 @@ fn take_over_announced(session: &mut Session, context: &Context<'_>) {
     let Some(announced) = noted(&turn.id) else {
         return;
     };
-    match &turn.card.at {
-        None => {
-            turn.card.at = Some(announced);
-            turn.card.since_ms = Some(turn.accepted_at_ms);
-        }
-        Some(own) if *own != announced && turn.card.old.is_none() => {
-            turn.card.old = Some(announced);
-        }
-        Some(_) => {}
+    // An earlier delivery may have posted a card and died before that was recorded: it is found by its key.
+    if turn.card.at.as_ref() != Some(&announced) && turn.card.old.is_none() {
+        turn.card.old = Some(announced);
     }
 }
 
@@ -186,7 +180,9 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     {
         return share::wait_for_workspace(session, context);
     }
-    if nothing_is_missing(session, prompt) {
+    let starts_anew =
+        budget::key_ends_soon(session, context) || secrets::is_stale(session, context);
+    if nothing_is_missing(session, prompt) && !starts_anew {
         return hand_over(session, prompt, context);
     }
     if let Some(prompted) = polled_at_once(session, context) {
@@ -275,9 +271,8 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
             CardState::Shared { holder: share::holder(session) }
         }
         (false, Phase::Active) => CardState::Received,
-        (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
-            CardState::Creating
-        }
+        (false, Phase::Creating) => set_up::shown(session).unwrap_or(CardState::Creating),
+        (false, Phase::Destroyed | Phase::Error | Phase::Destroying) => CardState::Creating,
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
     let shown =
@@ -293,6 +288,8 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect>
     let card = Card {
         trouble: turn.trouble.clone(),
         spending: budget::shown(session),
+        steps: set_up::steps(session),
+        set_up: set_up::fact(session, context),
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
@@ -343,18 +340,17 @@ fn hand_over_again(
     prompt: &Prompt,
     context: &Context<'_>,
 ) -> Option<Next> {
+    // Another agent session knows nothing of this turn; the one that may have begun it is gone.
+    if session.conversation.briefed != session.conversation.session {
+        record::fail(session, words::SESSION_VANISHED);
+        return None;
+    }
     if let Some(look) = steer::find_prompt(session) {
         return Some(look);
     }
     if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
         return steer::again(session, context);
     }
-    if needs_digest(session)
-        && let Some(prompted) = session.turn.as_mut().and_then(|turn| turn.stage.prompted_mut())
-    {
-        prompted.with_digest = true;
-    }
-    session.conversation.briefed.clone_from(&session.conversation.session);
     let digest = session.turn.as_ref().is_some_and(begins_with_digest);
     gather(session, prompt, digest, context)
         .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
@@ -374,7 +370,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(next) = gather(session, prompt, with_digest, context) {
         return Some(next);
     }
-    if let Some(word) = pending_notice(session, with_digest) {
+    if let Some(word) = pending_notice(session, with_digest, context) {
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
@@ -396,7 +392,11 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
 }
 
 /// What the people in the thread are told before the agent has the prompt; `None` once it is posted.
-fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
+fn pending_notice(
+    session: &mut Session,
+    with_digest: bool,
+    context: &Context<'_>,
+) -> Option<String> {
     let missed = std::mem::take(&mut session.observed.chat.missed);
     let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
@@ -404,7 +404,12 @@ fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
     let of_pull = given(session, with_digest).and_then(words::given_is_over).filter(|_| !is_told);
     let has_work = session.observed.forge.stays == Some(Stays::HasWork);
     let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
-    let said = [stays, of_pull, of_clone.map(words::not_there), of_files];
+    let of_project = set_up(session, with_digest).and_then(set_up::for_people).filter(|_| !is_told);
+    let of_secrets = has_secrets_to_tell(session, with_digest)
+        .then(|| secrets::for_people(session, context))
+        .flatten();
+    let of_secrets = of_secrets.filter(|_| !is_told);
+    let said = [stays, of_pull, of_clone.map(words::not_there), of_project, of_secrets, of_files];
     let said: Vec<String> = said.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
@@ -413,13 +418,25 @@ fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
 /// them.
 fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
     let is_new = with_digest || past(session).is_empty();
-    session.sandbox.left_out.as_deref().filter(|_| is_new)
+    session.sandbox.project.left_out.as_deref().filter(|_| is_new)
+}
+
+/// How the project was made ready, for an agent session that was not told yet.
+fn set_up(session: &Session, with_digest: bool) -> Option<&SetUp> {
+    let is_new = with_digest || past(session).is_empty();
+    let has_news = session.observed.sandbox.project.has_news;
+    session.sandbox.project.set_up.as_ref().filter(|_| is_new || has_news)
+}
+
+/// Whether the agent session was not told of the project's secrets yet.
+fn has_secrets_to_tell(session: &Session, with_digest: bool) -> bool {
+    with_digest || past(session).is_empty() || session.observed.sandbox.project.has_secret_news
 }
 
 /// The pull request that the sandbox works from, for an agent session that was not told yet.
 fn given(session: &Session, with_digest: bool) -> Option<&GivenPull> {
     let is_new = with_digest || past(session).is_empty();
-    session.sandbox.pull.as_ref().filter(|_| is_new)
+    session.sandbox.project.pull.as_ref().filter(|_| is_new)
 }
 
 fn send(
@@ -434,9 +451,15 @@ fn send(
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
     let given = given(session, begins_with_digest(turn)).map(words::given_for_agent);
+    let set_up = set_up(session, begins_with_digest(turn)).and_then(set_up::for_agent);
+    let secrets = has_secrets_to_tell(session, begins_with_digest(turn))
+        .then(|| secrets::for_agent(session))
+        .flatten();
     let parts = [
         given.as_deref(),
         left_out.as_deref(),
+        set_up.as_deref(),
+        secrets.as_deref(),
         turn.moved.as_deref(),
         session.observed.agent.digest.as_deref(),
         Some(&quoted),
@@ -459,6 +482,7 @@ fn send(
         agent: turn.selection.agent.clone(),
         images: session.observed.agent.images.clone(),
         sending,
+        limit: budget::key_limit(session, context),
     }))
 }
 
@@ -524,6 +548,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             model: turn.model(context.delivery.model).to_owned(),
             budget: turn.reserved.as_ref().map(|reserved| reserved.amount),
             shows_budget: budget::shown(session).is_some(),
+            set_up: set_up::fact(session, context),
         },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),

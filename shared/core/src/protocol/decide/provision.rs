@@ -1,12 +1,15 @@
 //! The steps until the sandbox runs, its server is healthy and the agent session is known.
 
-use super::{Context, Next, forge, outside, record, words};
+use super::{Context, Next, budget, build, forge, outside, record, secrets, set_up, words};
+use crate::base::limits::Limits;
 use crate::protocol::effect::{AgentEffect, Effect, SandboxEffect, Watched};
 use crate::protocol::event::NotCloned;
 use crate::records::message::Work;
 use crate::records::outcome::Outcome;
+use crate::records::prebuild::BeginsWith;
 use crate::records::sandbox::{Phase, SandboxState};
 use crate::records::session::Session;
+use crate::tenant::runtime_mode::RuntimeMode;
 
 /// How many sandboxes in a row may be replaced because they put no secrets in.
 const REMADE_MAX: u32 = 1;
@@ -29,7 +32,8 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         return Some(wait);
     }
     loop {
-        let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
+        let since_ms = session.sandbox.phase_since_ms;
+        let late = |bound_ms: u64| context.now_ms >= since_ms + bound_ms;
         return match (session.sandbox.phase, session.observed.sandbox.state.clone()) {
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant.sandboxes > 0 && session.observed.sandbox.of_tenant.is_none() =>
@@ -38,7 +42,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             }
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant.sandboxes > 0
-                    && session.observed.sandbox.of_tenant >= Some(limits.tenant.sandboxes) =>
+                    && session.observed.sandbox.of_tenant >= Some(room(limits, context)) =>
             {
                 record::fail(session, &words::too_many_sandboxes(limits.tenant.sandboxes));
                 None
@@ -47,8 +51,23 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 begin_generation(session, context);
                 continue;
             }
-            (Phase::Creating, None) => {
-                act(Effect::Sandbox(SandboxEffect::Create { snapshot: own_snapshot(session) }))
+            (Phase::Creating, None) => build::find(session, context).or_else(|| {
+                let prebuild = session.sandbox.project.begins.prebuild();
+                let prebuild = prebuild.map(|prebuild| prebuild.snapshot.clone());
+                let snapshot = own_snapshot(session);
+                act(Effect::Sandbox(SandboxEffect::Create { snapshot, prebuild }))
+            }),
+            (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
+                if late(limits.set_up.prebuild_wait_ms)
+                    && session.sandbox.project.set_up.is_none()
+                    && build::begin_without(session, true, context) =>
+            {
+                continue;
+            }
+            (Phase::Creating, Some(SandboxState::Broken { .. }))
+                if build::begin_without(session, true, context) =>
+            {
+                continue;
             }
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.sandbox.create_ms) =>
@@ -84,10 +103,13 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
                 let brought = repository(session, context);
                 // It was given up.
+                if session.sandbox.phase == Phase::Destroying && is_made_anew(session) {
+                    continue;
+                }
                 if !matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming) {
                     return None;
                 }
-                match brought.or_else(|| server(session, context)) {
+                match brought.or_else(|| server_of_ready_project(session, context)) {
                     Some(next) => Some(next),
                     None if session.sandbox.phase == Phase::Creating
                         && limits.tenant.sandboxes > 0 =>
@@ -119,6 +141,14 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 continue;
             }
             (Phase::Destroying, _) => super::lease::delete(session, context),
+            (Phase::Active, _) if begins(session) && budget::key_ends_soon(session, context) => {
+                start_anew(session, "its model key ends soon", context);
+                continue;
+            }
+            (Phase::Active, _) if begins(session) && secrets::is_stale(session, context) => {
+                start_anew(session, "the project's secrets were changed", context);
+                continue;
+            }
             (Phase::Active, _) if !session.observed.agent.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     within_ms: limits.turn.health_active_ms,
@@ -129,11 +159,35 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     }
 }
 
+/// The server is ended and started again.
+fn start_anew(session: &mut Session, why: &str, context: &Context<'_>) {
+    session.observed.sandbox.state = None;
+    session.observed.agent.healthy = false;
+    session.observed.agent.restart_server = true;
+    record::enter(session, Phase::Resuming, why, context);
+    record::lease_to_bring_up(session, context);
+}
+
+/// Whether a turn has its workspace, and the agent has nothing of it yet.
+fn begins(session: &Session) -> bool {
+    let turn = session.turn.as_ref();
+    turn.is_some_and(|turn| {
+        turn.stage.is_received() && session.sandbox.is_in_use_by(&session.thread, &turn.id)
+    })
+}
+
+/// How many sandboxes the tenant may have before this one. A builder leaves the last place to people.
+fn room(limits: &Limits, context: &Context<'_>) -> u32 {
+    limits.tenant.sandboxes.saturating_sub(u32::from(build::is_build(context)))
+}
+
 /// Runtime of the new generation: chosen by the turn, the create message, the tenant, or the stack.
 fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
     let chosen = match (&session.turn, &context.delivery.message.work) {
         (Some(turn), _) => turn.selection.runtime.clone(),
         (None, Work::Create(new)) => new.runtime.clone(),
+        // It has no agent, and so no key.
+        (None, Work::Build(_)) => return Some(RuntimeMode::Bare.name().to_owned()),
         (None, _) => None,
     };
     let default = || context.settings.defaults.runtime.clone();
@@ -144,26 +198,33 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
 /// Begins the next generation; nothing of the sandbox before it carries over.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
-    (session.sandbox.left_out, session.sandbox.carried) = (None, None);
-    session.sandbox.pull = None;
-    if session.sandbox.without_secrets > REMADE_MAX {
-        session.sandbox.without_secrets = 0;
+    (session.sandbox.project.left_out, session.sandbox.project.carried) = (None, None);
+    (session.sandbox.project.pull, session.sandbox.project.set_up) = (None, None);
+    session.sandbox.project.secrets = None;
+    if !matches!(session.sandbox.project.begins, BeginsWith::ImageInstead(_)) {
+        session.sandbox.project.begins = BeginsWith::Unknown;
     }
-    session.sandbox.credentials = context.settings.sandbox_credentials();
-    session.sandbox.runtime = runtime(session, context);
+    if session.sandbox.history.without_secrets > REMADE_MAX {
+        session.sandbox.history.without_secrets = 0;
+    }
+    session.sandbox.spec.credentials = context.settings.sandbox_credentials();
+    session.sandbox.spec.runtime = runtime(session, context);
+    if let Work::Build(_) = context.delivery.message.work {
+        session.sandbox.project.builds = Some(context.delivery.message.id.clone());
+    }
     record::leave(session);
     if let Some(turn) = &session.turn {
         let chosen = &turn.selection;
-        session.sandbox.repo.clone_from(&chosen.repo);
+        session.sandbox.project.repo.clone_from(&chosen.repo);
         // The provider belongs to the sandbox: the choice of a later turn does not move it. For an agent that works
         // elsewhere, the choice says where the code is.
         if session.sandbox.works_elsewhere() {
-            session.sandbox.tools_provider.clone_from(&chosen.provider);
-        } else if session.sandbox.provider.is_none() {
-            session.sandbox.provider.clone_from(&chosen.provider);
+            session.sandbox.tooling.tools_provider.clone_from(&chosen.provider);
+        } else if session.sandbox.spec.provider.is_none() {
+            session.sandbox.spec.provider.clone_from(&chosen.provider);
         }
         if chosen.snapshot.is_some() {
-            session.sandbox.snapshot.clone_from(&chosen.snapshot);
+            session.sandbox.spec.snapshot.clone_from(&chosen.snapshot);
         }
     }
     outside::begins(session);
@@ -178,7 +239,7 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
 /// code.
 fn own_snapshot(session: &Session) -> Option<String> {
     let sandbox = &session.sandbox;
-    let of_code = || sandbox.snapshot.clone();
+    let of_code = || sandbox.spec.snapshot.clone();
     (!sandbox.works_elsewhere()).then(of_code).flatten()
 }
 
@@ -201,7 +262,10 @@ fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 }
 
 fn ready(session: &mut Session, context: &Context<'_>) {
-    session.sandbox.without_secrets = 0;
+    session.sandbox.history.without_secrets = 0;
+    if matches!(session.sandbox.project.begins, BeginsWith::ImageInstead(_)) {
+        session.sandbox.project.begins = BeginsWith::Image;
+    }
     record::enter(session, Phase::Active, "ready", context);
 }
 
@@ -225,9 +289,18 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     act(Effect::Sandbox(SandboxEffect::Start))
 }
 
+/// The project is made ready before the server starts in it. Given up in this: `None`.
+fn server_of_ready_project(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let set_up = set_up::step(session, context).or_else(|| build::request(session, context));
+    if set_up.is_some() || session.sandbox.is_builder() {
+        return set_up;
+    }
+    server(session, context)
+}
+
 /// A new sandbox gets its repository before its server starts in it. A sandbox that was active before has it.
 fn repository(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let repo = session.sandbox.repo.clone()?;
+    let repo = session.sandbox.project.repo.clone()?;
     if session.sandbox.works_elsewhere()
         || session.sandbox.phase != Phase::Creating
         || session.observed.sandbox.cloned
@@ -244,7 +317,11 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
     if session.sandbox.phase != Phase::Creating {
         return;
     }
-    let repo = session.sandbox.repo.take().unwrap_or_default();
+    // What its set-up left may stand in the way.
+    if build::begin_without(session, true, context) {
+        return;
+    }
+    let repo = session.sandbox.project.repo.take().unwrap_or_default();
     let reason = words::not_cloned(&repo, why);
     abandon(session, &reason, context);
 }
@@ -252,13 +329,13 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
 /// The new sandbox is useless: it will never put secrets in. Another one replaces it; if that is no better, the turn
 /// fails with the reason.
 pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
-    let count = session.sandbox.without_secrets + 1;
+    let count = session.sandbox.history.without_secrets + 1;
     if count > REMADE_MAX {
         abandon(session, words::SECRETS_NOT_PUT_IN, context);
-        session.sandbox.without_secrets = count;
+        session.sandbox.history.without_secrets = count;
         return;
     }
-    session.sandbox.without_secrets = count;
+    session.sandbox.history.without_secrets = count;
     session.observed.sandbox.state = None;
     record::enter(session, Phase::Destroying, REMADE, context);
     record::lease(session, context);
@@ -266,16 +343,19 @@ pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
 
 /// Whether the sandbox being deleted is replaced at once.
 pub(super) const fn is_made_anew(session: &Session) -> bool {
-    let before = session.sandbox.without_secrets;
-    before > 0 && before <= REMADE_MAX
+    let before = session.sandbox.history.without_secrets;
+    let begins = &session.sandbox.project.begins;
+    matches!(begins, BeginsWith::ImageInstead(_)) || (before > 0 && before <= REMADE_MAX)
 }
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.observed.agent.healthy {
-        let restart = session.observed.agent.restart_server;
+        // One that was left running by a delivery that ended does not have what has changed since.
+        let restart = session.observed.agent.restart_server || secrets::is_stale(session, context);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             is_new: session.sandbox.phase == Phase::Creating,
             restart,
+            cap: budget::cap(session, context),
             within_ms: context.delivery.limits.turn.health_start_ms,
             watch: watch(session),
         }));
@@ -310,10 +390,11 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
 }
 
 /// The new sandbox cannot be had: the turn says so, and the half-made sandbox is deleted.
-fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
+pub(super) fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     record::fail(session, reason);
     outside::ends_half_made(session);
-    session.sandbox.without_secrets = 0;
+    session.sandbox.history.without_secrets = 0;
+    session.sandbox.project.begins = BeginsWith::Unknown;
     session.observed.sandbox.state = None;
     record::enter(session, Phase::Destroying, "it could not be prepared", context);
     record::lease(session, context);

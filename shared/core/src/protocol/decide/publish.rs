@@ -188,7 +188,7 @@ fn prepared(
 
 /// The repository that was brought into the present sandbox; `None` if there is none, or it had no commit.
 fn carried(session: &Session) -> Option<Carried> {
-    session.sandbox.carried.clone().filter(|carried| carried.base.is_some())
+    session.sandbox.project.carried.clone().filter(|carried| carried.base.is_some())
 }
 
 /// Says this in the thread, then ends the message.

@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, budget, watch, words};
+use super::{Context, Next, budget, build, watch, words};
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
@@ -24,20 +24,21 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
     budget::entered(session, phase, context);
     session.sandbox.phase = phase;
     session.sandbox.phase_since_ms = context.now_ms;
-    session.sandbox.timeline.push(TimelineEntry {
+    session.sandbox.history.timeline.push(TimelineEntry {
         at_ms: context.now_ms,
         phase,
         note: note.to_owned(),
     });
-    let surplus = session.sandbox.timeline.len().saturating_sub(limits.record.timeline);
-    session.sandbox.timeline.drain(..surplus);
+    let surplus = session.sandbox.history.timeline.len().saturating_sub(limits.record.timeline);
+    session.sandbox.history.timeline.drain(..surplus);
     if !is_on_its_way(phase) {
         session.sandbox.lease = None;
     }
     // Nothing runs in a sandbox that is stopped or has just been requested.
     if matches!(phase, Phase::Paused | Phase::Creating | Phase::Destroyed) {
         session.stray = None;
-        session.sandbox.in_use.retain(|one| !one.left);
+        session.sandbox.sharing.in_use.retain(|one| !one.left);
+        session.sandbox.money.capped_until_ms = None;
     }
     arm(session, context);
 }
@@ -48,9 +49,19 @@ const fn is_on_its_way(phase: Phase) -> bool {
 
 /// Takes the lease under which this delivery may stop, or this message delete: nobody else acts until it is over.
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
+    let holder = lease_holder(session, context);
+    lease_for(session, holder, context);
+}
+
+/// Takes the lease for whichever delivery of this message comes: what it does may be repeated.
+pub(super) fn lease_of_message(session: &mut Session, context: &Context<'_>) {
+    lease_for(session, context.delivery.message.id.to_string(), context);
+}
+
+fn lease_for(session: &mut Session, holder: String, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let until_ms = context.now_ms + limits.poll.visibility_ms + limits.sandbox.lifecycle_call_ms;
-    session.sandbox.lease = Some(Lease { holder: lease_holder(session, context), until_ms });
+    session.sandbox.lease = Some(Lease { holder, until_ms });
     arm(session, context);
 }
 
@@ -119,17 +130,19 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         return true;
     };
     let (thread, id) = (session.thread.clone(), turn.id.clone());
+    let reserved = turn.reserved.as_ref().map(|reserved| reserved.amount);
     let sandbox = &mut session.sandbox;
     if sandbox.is_in_use_by(&thread, &id) {
         let has_common = |one: &InUse| one.common && one.thread == thread;
-        if !common || sandbox.in_use.iter().any(has_common) {
+        if !common || sandbox.sharing.in_use.iter().any(has_common) {
             return true;
         }
         // A newer generation has begun and has no worktrees: the turn queues for the common checkout.
-        sandbox.in_use.retain(|one| one.thread != thread);
+        sandbox.sharing.in_use.retain(|one| one.thread != thread);
     }
     forget_the_lost(sandbox, context);
     let before = sandbox
+        .sharing
         .waiting
         .iter()
         .take_while(|one| one.turn != id || one.thread != thread)
@@ -137,7 +150,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
     // A sandbox that was given up gets no next generation.
     let is_lost = session.place.link.is_some() && !sandbox.takes_threads();
-    if sandbox.closing.is_some() || is_lost || !is_free {
+    if sandbox.sharing.closing.is_some() || is_lost || !is_free {
         return false;
     }
     // It is being stopped or deleted, or a snapshot of it is being made.
@@ -146,9 +159,17 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         return false;
     }
     let sandbox = &mut session.sandbox;
-    sandbox.in_use.retain(|one| one.thread != thread);
-    sandbox.waiting.retain(|one| one.thread != thread);
-    sandbox.in_use.push(InUse { thread, turn: id, common, since_ms: context.now_ms, left: false });
+    sandbox.sharing.in_use.retain(|one| one.thread != thread);
+    sandbox.sharing.waiting.retain(|one| one.thread != thread);
+    let since_ms = context.now_ms;
+    sandbox.sharing.in_use.push(InUse {
+        thread,
+        turn: id,
+        common,
+        since_ms,
+        reserved,
+        left: false,
+    });
     sandbox.last_activity_ms = context.now_ms;
     arm(session, context);
     true
@@ -158,7 +179,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
 /// been restored to an earlier point.
 fn forget_the_lost(sandbox: &mut crate::records::sandbox::SandboxRecord, context: &Context<'_>) {
     let longest_ms = longest_use_ms(context);
-    sandbox.in_use.retain(|one| context.now_ms < one.since_ms + longest_ms);
+    sandbox.sharing.in_use.retain(|one| context.now_ms < one.since_ms + longest_ms);
 }
 
 /// Longer than any turn has its workspace.
@@ -177,7 +198,7 @@ pub(super) fn is_idle(session: &mut Session, context: &Context<'_>) -> bool {
 pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>) {
     let Some(turn) = &session.turn else { return };
     let until_ms = context.now_ms + for_ms;
-    let waiting = &mut session.sandbox.waiting;
+    let waiting = &mut session.sandbox.sharing.waiting;
     waiting.retain(|one| one.until_ms > context.now_ms || one.thread == session.thread);
     match waiting.iter_mut().find(|one| one.turn == turn.id) {
         // Half of the time is a margin, so that not every check is a write.
@@ -193,21 +214,21 @@ pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>)
 
 /// The thread no longer uses the sandbox.
 pub(super) fn leave_workspace(session: &mut Session) {
-    let in_use = &mut session.sandbox.in_use;
+    let in_use = &mut session.sandbox.sharing.in_use;
     in_use.retain(|one| one.thread != session.thread);
 }
 
 /// The turn no longer uses the sandbox, and the lease under which it was brought up is over.
 fn release(session: &mut Session, id: &TurnId) {
     if session.sandbox.is_shared() && session.stray.is_some() {
-        let in_use = &mut session.sandbox.in_use;
+        let in_use = &mut session.sandbox.sharing.in_use;
         let own = in_use.iter_mut().filter(|one| one.turn == *id);
         own.for_each(|one| one.left = true);
     } else {
         leave_workspace(session);
     }
     let sandbox = &mut session.sandbox;
-    sandbox.waiting.retain(|one| one.thread != session.thread);
+    sandbox.sharing.waiting.retain(|one| one.thread != session.thread);
     if sandbox.lease.as_ref().is_some_and(|lease| *id == lease.holder) {
         sandbox.lease = None;
     }
@@ -235,10 +256,11 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         Phase::Pausing | Phase::Destroying => {
             Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
         }
-        // Nothing is left to request but the end of its tool sandbox.
-        Phase::Destroyed | Phase::Error => {
-            sandbox.ends_tools().then_some(now + limits.sandbox.stop_ms)
-        }
+        // Nothing is left to request but the end of its tool sandbox, or of a prebuild.
+        Phase::Destroyed | Phase::Error => sandbox
+            .ends_tools()
+            .then_some(now + limits.sandbox.stop_ms)
+            .or_else(|| build::due_at_ms(session, context)),
     };
 }
 
@@ -372,7 +394,7 @@ fn close_steered(
         outcome,
         usage: Usage::default(),
         selection: steered.prompt.wants.clone(),
-        asked: ledger::brief(&steered.prompt.text),
+        asked: ledger::brief(steered.prompt.task()),
         answered: String::new(),
         card: steered.card.clone(),
         rolls: 0,
@@ -402,7 +424,7 @@ fn entry(
         outcome,
         usage,
         selection: turn.selection,
-        asked: prompt.map(|prompt| ledger::brief(&prompt.text)).unwrap_or_default(),
+        asked: prompt.map(|prompt| ledger::brief(prompt.task())).unwrap_or_default(),
         answered: answer.map(|answer| ledger::brief(&answer.text)).unwrap_or_default(),
         card: turn.card.at,
         rolls: turn.card.rolls,
@@ -424,6 +446,7 @@ fn again(turn: &Turn, outcome: &Outcome, prompt: Option<&Prompt>) -> Option<Prom
             text: words::GO_ON.to_owned(),
             quotes: Vec::new(),
             extends: *by,
+            continues: Some(ledger::brief(prompt.task())),
             ..prompt
         }),
         Outcome::OverBudget { by, .. } => Some(Prompt { extends: *by, ..prompt }),
@@ -501,7 +524,7 @@ pub(super) fn catch_up(session: &mut Session) {
 /// remembered, and taken back if it is seen again ([`super::orphan`]).
 pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
     if session.sandbox.phase != Phase::Creating {
-        session.sandbox.vanished =
+        session.sandbox.history.vanished =
             Some(Vanished { generation: session.sandbox.generation, at_ms: context.now_ms });
     }
     gone(session, "the sandbox vanished", context);

@@ -53,7 +53,7 @@ pub fn replay(
             let id = message.about();
             let over = |session: &Session| {
                 session.ended.iter().any(|turn| turn.id == *id)
-                    || session.sandbox.operated.iter().any(|one| one.id == *id)
+                    || session.sandbox.history.operated.iter().any(|one| one.id == *id)
             };
             if in_ledger || session.is_some_and(over) {
                 return Replay::Ended;

@@ -30,7 +30,8 @@ const COMMIT_DIGITS: usize = 12;
 /// The missing step until the review of the turn that ends is shown; `None` once it is, or if there is none.
 pub(super) fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?.id.clone();
-    let (carried, pull) = (session.sandbox.carried.clone()?, session.sandbox.pull.clone()?);
+    let (carried, pull) =
+        (session.sandbox.project.carried.clone()?, session.sandbox.project.pull.clone()?);
     let repository = carried.repository.clone();
     publish::may(&repository, Some(forge::channel(context)), context).ok()?;
     let head = carried.base.clone()?;
@@ -214,7 +215,7 @@ pub(super) fn ended(session: &mut Session, ended: ReviewEnd, context: &Context<'
 /// The repository with the branch into which the thread's work is proposed: with a pull request that it works from,
 /// that may be another one by now.
 pub(super) fn work_of(session: &mut Session, carried: Carried) -> Result<Carried, Box<Next>> {
-    let Some(GivenPull { number, .. }) = session.sandbox.pull else {
+    let Some(GivenPull { number, .. }) = session.sandbox.project.pull else {
         return Ok(carried);
     };
     if session.publication.as_ref().is_some_and(|one| one.pull_request.is_some()) {
@@ -226,7 +227,8 @@ pub(super) fn work_of(session: &mut Session, carried: Carried) -> Result<Carried
     let branch = pull.takes_work().to_owned();
     let carried =
         Carried { repository: ForgeRepository { branch, ..carried.repository }, ..carried };
-    (session.sandbox.pull, session.sandbox.carried) = (Some(pull), Some(carried.clone()));
+    (session.sandbox.project.pull, session.sandbox.project.carried) =
+        (Some(pull), Some(carried.clone()));
     Ok(carried)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn arrive(
         let is_lost = session.place.link.is_some() && !session.sandbox.takes_threads();
         return is_lost.then(|| go_to(session, None, context));
     };
-    if session.sandbox.name.as_ref() == Some(name) {
+    if session.sandbox.sharing.name.as_ref() == Some(name) {
         join(session, context);
         return None;
     }
@@ -60,16 +60,17 @@ pub(super) fn arrive(
 /// Why the thread is not in the sandbox that the prompt names.
 pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     let name = prompt.wants.sandbox.as_ref()?;
-    if session.sandbox.name.as_ref() != Some(name) {
+    if session.sandbox.sharing.name.as_ref() != Some(name) {
         return Some(words::no_sandbox(name, &session.thread));
     }
-    let is_in = session.place.link.is_none() || session.sandbox.threads.contains(&session.thread);
+    let is_in =
+        session.place.link.is_none() || session.sandbox.sharing.threads.contains(&session.thread);
     (!is_in).then(|| words::too_many_threads(name, &session.thread))
 }
 
 /// Adds the thread to the sandbox's threads, if there is room.
 fn join(session: &mut Session, context: &Context<'_>) {
-    let threads = &mut session.sandbox.threads;
+    let threads = &mut session.sandbox.sharing.threads;
     if threads.len() < context.delivery.limits.share.sandbox_threads {
         threads.insert(session.thread.clone());
     }
@@ -82,12 +83,12 @@ pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
         sandbox: session.sandbox_key(),
         released: false,
     });
-    session.sandbox.name = Some(name.clone());
+    session.sandbox.sharing.name = Some(name.clone());
 }
 
 /// Releases the sandbox's name in the same transaction as the records.
 pub(super) fn give_up_name(session: &mut Session) {
-    if let Some(name) = session.sandbox.name.take() {
+    if let Some(name) = session.sandbox.sharing.name.take() {
         session.observed.writes.names.push(NameWrite {
             name,
             sandbox: session.sandbox_key(),
@@ -111,8 +112,8 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
         };
     }
     record::leave_workspace(session);
-    session.sandbox.threads.remove(&session.thread);
-    session.sandbox.waiting.retain(|one| one.thread != session.thread);
+    session.sandbox.sharing.threads.remove(&session.thread);
+    session.sandbox.sharing.waiting.retain(|one| one.thread != session.thread);
     session.observed.sandbox.left = Some(session.sandbox_key());
     session.place.link = to.filter(|key| *key != session.thread.sandbox());
     record::leave(session);
@@ -180,7 +181,7 @@ pub(super) fn name(
         return next;
     }
     if record::has_ended(session, &context.delivery.message.id) {
-        let word = match &session.sandbox.name {
+        let word = match &session.sandbox.sharing.name {
             Some(there) if there == name => words::named(name, &session.thread),
             _ => words::name_taken(name),
         };
@@ -192,7 +193,7 @@ pub(super) fn name(
     if session.sandbox.is_private() {
         return end(session, words::PRIVATE_NOT_SHARED, context);
     }
-    if session.sandbox.name.as_ref() == Some(name) {
+    if session.sandbox.sharing.name.as_ref() == Some(name) {
         let word = words::named(name, &session.thread);
         return end(session, &word, context);
     }
@@ -225,7 +226,7 @@ pub(super) fn connect(
     let target = to.unwrap_or(&own);
     let is_there = session.sandbox_key() == *target;
     if record::has_ended(session, &context.delivery.message.id) {
-        let word = match (&session.sandbox.name, is_there) {
+        let word = match (&session.sandbox.sharing.name, is_there) {
             (Some(name), true) => words::connected(name, session.works_in_common()),
             (_, true) => words::CONNECTED_OWN.to_owned(),
             (_, false) => words::connect_gone(&session.thread),
@@ -239,15 +240,15 @@ pub(super) fn connect(
     if !is_there {
         return go_to(session, Some(target.clone()), context);
     }
-    let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
+    let lost = !session.sandbox.takes_threads() || session.sandbox.sharing.closing.is_some();
     if session.place.link.is_some() && lost {
         // The failure is recorded first, so that the next delivery only tells it.
         remember(session, context);
         return go_to(session, None, context);
     }
     join(session, context);
-    let word = match &session.sandbox.name {
-        Some(name) if session.sandbox.threads.contains(&session.thread) => {
+    let word = match &session.sandbox.sharing.name {
+        Some(name) if session.sandbox.sharing.threads.contains(&session.thread) => {
             words::connected(name, session.works_in_common())
         }
         Some(name) => words::too_many_threads(name, &session.thread),
@@ -289,7 +290,7 @@ pub(super) fn notify(
     let untold = |thread: &&ThreadKey| {
         **thread != session.thread && !session.observed.chat.told.contains(*thread)
     };
-    let thread = session.sandbox.threads.iter().chain(of_its_own).find(untold)?;
+    let thread = session.sandbox.sharing.threads.iter().chain(of_its_own).find(untold)?;
     Some(Next::Do(Effect::Chat(ChatEffect::Tell {
         thread: thread.clone(),
         turn: context.delivery.message.id.clone(),

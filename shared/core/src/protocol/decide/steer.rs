@@ -4,7 +4,7 @@
 //! flag beside the record. A recorded prompt is sent even if the run has ended meanwhile: the agent then begins anew in
 //! the same session, and the turn ends with that.
 
-use super::{Context, Next, record, words};
+use super::{Context, Next};
 use crate::base::ids::{PromptIds, TurnId};
 use crate::base::person::Person;
 use crate::protocol::effect::{AgentEffect, Effect, Sending};
@@ -69,14 +69,9 @@ pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
 
 /// After the server went away: sending the newest prompt again under its own ids makes the whole run go on, with all
 /// prompts before it. An older one would be moved behind it and run alone. `None`: there is only the turn's own prompt.
-pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let newest = session.turn.as_ref()?.steered.last()?.clone();
-    // Another agent session knows nothing of this turn.
-    if session.conversation.briefed != session.conversation.session {
-        record::fail(session, words::SESSION_VANISHED);
-        return None;
-    }
-    send(session, &newest, context)
+pub(super) fn again(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let newest = session.turn.as_ref()?.steered.last()?;
+    send(session, newest, context)
 }
 
 /// The agent has the last prompt sent, and all before it.
@@ -101,6 +96,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         sending: Sending::Again,
+        limit: None,
     })))
 }
 

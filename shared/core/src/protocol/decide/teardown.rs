@@ -1,6 +1,8 @@
 //! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
-use super::{Context, Next, finish, lease, notice, outside, record, share, stray, watch, words};
+use super::{
+    Context, Next, build, finish, lease, notice, outside, record, share, stray, watch, words,
+};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::outcome::Outcome;
@@ -17,7 +19,8 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
 /// Checks whether the sandbox still exists, or was deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     let is_lost = session.sandbox.phase == Phase::Destroyed
-        && session.sandbox.vanished.map(|one| one.generation) == Some(session.sandbox.generation);
+        && session.sandbox.history.vanished.map(|one| one.generation)
+            == Some(session.sandbox.generation);
     let idle = (is_lost || matches!(session.sandbox.phase, Phase::Active | Phase::Paused))
         && session.turn.is_none()
         && record::is_idle(session, context);
@@ -36,7 +39,7 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// A sandbox given up as vanished exists: its idle time begins now.
 fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
-    session.sandbox.vanished = None;
+    session.sandbox.history.vanished = None;
     session.sandbox.last_activity_ms = context.now_ms;
     record::enter(session, phase, "it exists after all", context);
 }
@@ -77,7 +80,16 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     if would_end && let Some(next) = outside::in_use_by_its_agent(session, context) {
         return next;
     }
+    if let Some(next) = build::expire(session, context) {
+        return next;
+    }
     match session.sandbox.phase {
+        Phase::Active | Phase::Resuming | Phase::Paused
+            if session.sandbox.is_builder() && (is_idle || due) =>
+        {
+            begin_destroying(session, "its build has ended", context);
+            destroy(session, None, context)
+        }
         Phase::Active if is_idle => {
             record::enter(session, Phase::Pausing, "idle", context);
             record::lease(session, context);
@@ -179,8 +191,8 @@ pub(super) fn reset(
     match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => {
             session.conversation.session = None;
-            session.sandbox.vanished = None;
-            session.sandbox.repo = None;
+            session.sandbox.history.vanished = None;
+            session.sandbox.project.repo = None;
             session.conversation.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
                 id: message.id.clone(),

@@ -13,7 +13,7 @@ use crate::records::publication::{
 use crate::tenant::budgets::{self, BudgetKind, MicroUsd};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::{apart, is_ref};
-use crate::text::{one_line, shorten, units};
+use crate::text::{dollars, one_line, shorten, units};
 
 /// Names that a list shows.
 const NAMES_SHOWN: usize = 10;
@@ -607,6 +607,9 @@ pub fn not_ready(bound_ms: u64) -> String {
 /// Two new sandboxes in a row did not put secrets in.
 pub const SECRETS_NOT_PUT_IN: &str = "The sandbox provider adds the model key to requests outside the sandbox. It did not do this for two new sandboxes in a row, so nothing was run. Try again; if that does not help, the operator must ask the provider.";
 
+/// The set-up could not be ended.
+pub const SET_UP_LEFT: &str = "Processes of the project's set-up could not be ended, and no agent starts beside them, so nothing was run. Correct the steps, or switch them off with the setting environment.";
+
 /// The provider gave up on the sandbox.
 #[must_use]
 pub fn broken(reason: &str) -> String {
@@ -736,7 +739,7 @@ pub const GO_ON: &str =
 /// A budget is exhausted before the turn begins.
 #[must_use]
 pub fn budget_exhausted(kind: BudgetKind, limit: MicroUsd, now_ms: Ms) -> String {
-    let limit = budgets::dollars(limit);
+    let limit = dollars(limit);
     let (whose, resets) = match kind {
         BudgetKind::Turn => ("The task's budget", None),
         BudgetKind::Thread => ("This thread's budget", None),
@@ -764,7 +767,7 @@ pub fn budget_exhausted(kind: BudgetKind, limit: MicroUsd, now_ms: Ms) -> String
 /// A turn has spent its budget.
 #[must_use]
 pub fn budget_spent(by: BudgetKind, amount: MicroUsd) -> String {
-    let amount = budgets::dollars(amount);
+    let amount = dollars(amount);
     let of = match by {
         BudgetKind::Turn => {
             return format!(

@@ -2,11 +2,14 @@
 
 use super::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use crate::base::ids::Ms;
-use crate::tenant::budgets::{BudgetKind, dollars};
+use crate::tenant::budgets::BudgetKind;
+use crate::tenant::environments::{OFF, OWN};
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
+use crate::tenant::project_networks::NetworkAccess;
+use crate::tenant::project_secrets::SecretWish;
 use crate::tenant::selection::Selection;
-use crate::text::span;
+use crate::text::{dollars, span};
 
 /// Changes that the listing shows.
 const CHANGES_SHOWN: usize = 5;
@@ -77,6 +80,21 @@ pub fn listing(
     let budgets: Vec<String> = budgets.collect();
     let budgets = if budgets.is_empty() { "none".to_owned() } else { budgets.join(", ") };
     lines.push(format!("Budgets: {budgets}"));
+    let environments = settings
+        .environments
+        .all()
+        .map(|(name, is_off)| if is_off { format!("{name} (off)") } else { name.to_owned() });
+    let environments: Vec<String> = environments.collect();
+    if !environments.is_empty() {
+        lines.push(format!("Environments: {}", environments.join(", ")));
+    }
+    for (repository, secrets) in settings.project_secrets.all() {
+        let each = secrets.iter().map(|(name, secret)| secret_line(&secret.wish(repository, name)));
+        lines.push(format!("Secrets of {repository}: {}", each.collect::<Vec<_>>().join("; ")));
+    }
+    for (repository, network) in settings.project_networks.all() {
+        lines.push(format!("Network of {repository}: {}", reached(network.access, &network.hosts)));
+    }
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
             lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
@@ -128,8 +146,43 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
             });
             format!("the budgets are set: {}", each.collect::<Vec<_>>().join(", "))
         }
+        SettingsChange::Environment { repository, text } => {
+            let repository = repository.trim();
+            match text.trim().to_ascii_lowercase().as_str() {
+                OFF => format!("nothing is run to make {repository} ready"),
+                OWN => format!("{repository} is made ready by its own files"),
+                _ => format!("how {repository} is made ready is set"),
+            }
+        }
+        SettingsChange::Secret(wish) => {
+            format!("a secret of {} is stored: {}", wish.repository, secret_line(wish))
+        }
+        SettingsChange::RemoveSecret { repository, name } => {
+            format!("the secret {} of {} is removed", name.trim(), repository.trim())
+        }
+        SettingsChange::Network { repository, access, hosts } => {
+            format!("the network of {} is {}", repository.trim(), reached(*access, hosts))
+        }
         SettingsChange::Direct { one_thread } => direct(*one_thread).to_owned(),
     }
+}
+
+fn reached(access: NetworkAccess, hosts: &[String]) -> String {
+    let what = match access {
+        NetworkAccess::Open => "open",
+        NetworkAccess::Listed => {
+            "listed: the forge, public registries, the model, hosts of its secrets"
+        }
+        NetworkAccess::Off => "off: the model alone",
+    };
+    if hosts.is_empty() { what.to_owned() } else { format!("{what}, {}", hosts.join(", ")) }
+}
+
+/// A secret's name and use, without its value.
+fn secret_line(wish: &SecretWish) -> String {
+    let readable = if wish.readable { ", readable" } else { "" };
+    let set_up = if wish.set_up { ", in set-ups" } else { "" };
+    format!("{} (for {}{readable}{set_up})", wish.name, wish.hosts.join(" "))
 }
 
 fn place(channel: Option<&str>, name: impl Fn(SettingsList, &str) -> String) -> String {

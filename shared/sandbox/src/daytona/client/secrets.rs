@@ -1,12 +1,12 @@
-//! Secrets that the provider keeps and inserts into the requests of sandboxes.
+//! Secrets that the provider keeps and inserts into the requests of sandboxes, and where those may go.
 
 use std::collections::BTreeMap;
 
 use bobbin_http::REQUEST_MS;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Daytona, DaytonaResult};
+use super::{Daytona, DaytonaError, DaytonaResult};
 use crate::daytona::secrets::{StoredSecret, WriteSecret, mounts};
 
 /// Secrets per page.
@@ -42,6 +42,28 @@ impl Daytona {
         self.api.read(request.json(body)).await
     }
 
+    /// Deletes a secret; already gone is success.
+    ///
+    /// # Errors
+    /// [`super::DaytonaError`].
+    pub async fn delete_secret(&self, id: &str) -> DaytonaResult<()> {
+        let request = self.control(Method::DELETE, &["secret", id], &[], REQUEST_MS)?;
+        match self.api.send(request).await {
+            Ok(_) | Err(DaytonaError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes what a sandbox reaches, while it runs too.
+    ///
+    /// # Errors
+    /// [`super::DaytonaError`].
+    pub async fn set_network(&self, sandbox: &str, hosts: Option<&[String]>) -> DaytonaResult<()> {
+        let segments = ["sandbox", sandbox, "network-settings"];
+        let request = self.control(Method::POST, &segments, &[], REQUEST_MS)?;
+        self.api.send(request.json(&network_body(hosts))).await.map(drop)
+    }
+
     /// Replaces the secrets of a sandbox: variable to name.
     ///
     /// # Errors
@@ -55,4 +77,12 @@ impl Daytona {
         let request = self.control(Method::PUT, &segments, &[], REQUEST_MS)?;
         self.api.send(request.json(&json!({ "secrets": mounts(names) }))).await.map(drop)
     }
+}
+
+/// Body of `POST /sandbox/{id}/network-settings`: these hosts alone, or all.
+pub(super) fn network_body(hosts: Option<&[String]>) -> Value {
+    json!({
+        "networkBlockAll": hosts.is_some_and(<[String]>::is_empty),
+        "domainAllowList": hosts.unwrap_or_default().join(","),
+    })
 }

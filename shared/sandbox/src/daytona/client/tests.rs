@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::provider::SecretStore;
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
@@ -225,10 +226,52 @@ fn request_bodies_match_daytonas_openapi() {
         crate::daytona::prepared::SnapshotSandbox { name: "bobbin-dev-x-g1-at1-0a".to_owned() };
     let shape = "/components/schemas/CreateSandboxSnapshot";
     bobbin_rules::conforms(&spec, shape, &json!(kept));
+    let shape = "/components/schemas/UpdateSandboxNetworkSettings";
+    for hosts in [None, Some(&[][..]), Some(&["a.example.com".to_owned()][..])] {
+        bobbin_rules::conforms(&spec, shape, &super::secrets::network_body(hosts));
+    }
     let toolbox = bobbin_rules::description("daytona-toolbox.json").expect("beside the other");
     let body =
         execute_body("true", &[("A".to_owned(), "1".to_owned())].into(), Duration::from_secs(1));
     bobbin_rules::conforms(&toolbox, "/definitions/ExecuteRequest", &body);
+}
+
+#[tokio::test]
+async fn a_network_is_limited_or_said_to_be_open() {
+    let hosts = ["a.example.com".to_owned(), "*.b.example.com".to_owned()];
+    let (server, sandboxes) = sandboxes(vec![
+        reply(200, json!({"id": "id-1"})),
+        said(403, "not with this tier"),
+        said(400, "too many hosts"),
+        said(500, "later"),
+    ])
+    .await;
+    let sandbox = sandbox_at(&server);
+    assert_eq!(sandboxes.limit_network(&sandbox, Some(&hosts)).await, Ok(true));
+    assert_eq!(sandboxes.limit_network(&sandbox, Some(&hosts)).await, Ok(false));
+    let refused = sandboxes.limit_network(&sandbox, Some(&hosts)).await;
+    assert!(refused.is_err(), "what is refused is not left open");
+    assert!(sandboxes.limit_network(&sandbox, None).await.is_err(), "it is asked again");
+    assert_eq!(server.lines(), ["POST /api/sandbox/id-1/network-settings"; 4]);
+}
+
+#[tokio::test]
+async fn a_sandboxes_removed_secrets_are_forgotten() {
+    let dev = StackIdentity { name: "dev", id: "a" };
+    let of = |sandbox, variable| super::super::secrets::secret_name(dev, None, sandbox, variable);
+    let one =
+        |id: &str, name: String| json!({"id": id, "name": name, "placeholder": "dtn_secret_x"});
+    let all = json!([
+        one("1", of(Some("n"), "KEPT")),
+        one("2", of(Some("n"), "REMOVED")),
+        one("3", of(Some("other"), "REMOVED")),
+        one("4", of(None, "OPENAI_API_KEY")),
+    ]);
+    let listed = reply(200, json!({"items": all, "total": 4, "nextCursor": null}));
+    let (server, sandboxes) = sandboxes(vec![listed, reply(204, json!({}))]).await;
+    let store = sandboxes.facts().secrets.ok().unwrap();
+    assert_eq!(store.forget("n", &["KEPT", "OPENAI_API_KEY"]).await, Ok(()));
+    assert_eq!(server.lines()[1..], ["DELETE /api/secret/2"]);
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use super::super::plan::{self, AtForge, Deed, prompt, reset};
 use super::super::world::World;
 use super::TROUBLE_MS;
 
-/// What these histories must meet, so that nothing holds for want of an occasion.
-pub(super) const MET: [&str; 20] = [
+/// What these histories must meet, so that nothing holds for want of an occasion. A branch that is gone when it is
+/// pushed to is too rare here: a crash scenario has it.
+pub(super) const MET: [&str; 19] = [
     "propose",
     "press",
     "pressed an old one",
@@ -17,7 +18,6 @@ pub(super) const MET: [&str; 20] = [
     "requested",
     "shown anew",
     "branch moved",
-    "branch gone",
     "not followed",
     "late at the forge",
     "pushed by a person",

@@ -105,7 +105,7 @@ fn both(places: &[SimThread], agent: (Phase, u32), second: (Phase, u32)) -> bool
 fn have_ended(places: &[SimThread]) -> bool {
     both(places, (Phase::Destroyed, 1), (Phase::Destroyed, 1))
         && places[SECOND].home.sandboxes.is_empty()
-        && places[SECOND].home.record.as_ref().is_some_and(|record| record.name.is_none())
+        && places[SECOND].home.record.as_ref().is_some_and(|record| record.sharing.name.is_none())
 }
 
 pub(super) const SCENARIOS: [Scenario; 10] = [
@@ -118,7 +118,7 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
             let active = (Phase::Active, 1);
             ended(&places[0], 0, Ending::Answered)
                 && both(places, active, active)
-                && places[SECOND].home.record.as_ref().and_then(|one| one.runtime.as_deref())
+                && places[SECOND].home.record.as_ref().and_then(|one| one.spec.runtime.as_deref())
                     == Some("bare")
         },
     },

@@ -115,7 +115,7 @@ fn created(world: &World) {
 
 /// What the sandbox of a place is called.
 fn name_of(place: &SimThread) -> Option<&str> {
-    let name = place.home.record.as_ref()?.name.as_ref()?;
+    let name = place.home.record.as_ref()?.sharing.name.as_ref()?;
     Some(name.as_str())
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bobbin_core::base::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::base::limits::{
-    Limits, PollLimits, RecordLimits, RetryLimits, SandboxLimits, ShareLimits, TenantLimits,
-    TurnLimits,
+    Limits, PollLimits, RecordLimits, RetryLimits, SandboxLimits, SetUpLimits, ShareLimits,
+    TenantLimits, TurnLimits,
 };
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::Next;
@@ -24,6 +24,7 @@ use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work
 use bobbin_core::records::parked::{Parked, Seen};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::{Prompted, Stage};
+use bobbin_core::tenant::budgets::{BudgetScope, Budgets, MicroUsd, month};
 use bobbin_core::tenant::repositories::{ALL, BoundForge};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
@@ -57,6 +58,8 @@ pub const LIMITS: Limits = Limits {
         appear_ms: 0,
         ..SandboxLimits::DEFAULT
     },
+    // Histories and crash points meet set-ups; here they would only multiply the states.
+    set_up: SetUpLimits { all_ms: 0, ..SetUpLimits::DEFAULT },
     share: ShareLimits {
         // Looks at who works in a sandbox have their bound by the age of a message ([`Item::Aged`]).
         busy_ms: 100_000,
@@ -162,6 +165,10 @@ pub enum Came {
         flags: u8,
     },
     Conflict,
+    /// The tenant's month has used this much.
+    OverBudget {
+        used: MicroUsd,
+    },
     Done(EventNo),
     /// Of a piece of work and its card.
     Both(EventNo, EventNo),
@@ -285,6 +292,12 @@ impl Driver {
         self.forge = Some(forge);
         self.settings.repositories.open(None, ALL.to_owned());
         self
+    }
+
+    /// From now on these are set.
+    pub fn set_budgets(&mut self, budgets: Budgets) {
+        self.settings.budgets = budgets;
+        self.tables().steps.clear();
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -414,6 +427,10 @@ impl Driver {
             }
             Came::Written { flags } => StepOutcome::Saved(Ok(Saved::Written(self.flags(flags)))),
             Came::Conflict => StepOutcome::Saved(Ok(Saved::Conflict)),
+            Came::OverBudget { used } => {
+                let scope = BudgetScope::Tenant { month: month(NOW) };
+                StepOutcome::Saved(Ok(Saved::OverBudget { scope, used }))
+            }
             Came::Done(event) => StepOutcome::Done(self.event(event).into()),
             Came::Both(work, card) => {
                 let [work, card] = [work, card].map(|event| self.event(event).into());
@@ -447,13 +464,13 @@ impl Driver {
                 let sandbox = stored.map(|stored| stored.sandbox.clone());
                 let seen =
                     Session { sandbox: sandbox.unwrap_or_default(), ..known.session.clone() };
-                match &**cause {
-                    Cause::Delivered => Some((None, seen)),
-                    Cause::Done(_, event) | Cause::Both { work: (_, event), .. } => {
-                        Some((Some(event.clone()), seen))
-                    }
-                }
+                Some((event_of(cause), seen))
             }
+            // The same is decided once more, knowing the sum.
+            (
+                Machine::Write { known, cause, .. },
+                StepOutcome::Saved(Ok(Saved::OverBudget { .. })),
+            ) => Some((event_of(cause), known.session.clone())),
             // What is decided is decided on the work; the card beside it is told of like any.
             (Machine::Act { known, .. }, StepOutcome::Done(performed))
             | (Machine::Act { known, .. }, StepOutcome::BothDone { work: performed, .. }) => {
@@ -531,6 +548,13 @@ impl Driver {
     }
 }
 
+fn event_of(cause: &Cause) -> Option<Event> {
+    match cause {
+        Cause::Delivered => None,
+        Cause::Done(_, event) | Cause::Both { work: (_, event), .. } => Some(event.clone()),
+    }
+}
+
 fn now(lapsed: bool) -> Now {
     Now { ms: NOW, visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.poll.visibility_ms } }
 }
@@ -545,7 +569,7 @@ fn shift(session: &mut Session, by_ms: u64) {
     if let Some(lease) = &mut session.sandbox.lease {
         back(&mut lease.until_ms);
     }
-    for one in &mut session.sandbox.waiting {
+    for one in &mut session.sandbox.sharing.waiting {
         back(&mut one.until_ms);
     }
     session.observed.sandbox.stop_asked_ms.as_mut().map(back);
@@ -591,7 +615,7 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
         ended.at_ms = 0;
     }
     // How long it has worked there matters after days alone.
-    for one in &mut session.sandbox.in_use {
+    for one in &mut session.sandbox.sharing.in_use {
         one.since_ms = NOW;
     }
     session.conversation.fresh_since_ms = 0;

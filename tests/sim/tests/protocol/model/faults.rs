@@ -61,4 +61,8 @@ pub enum Fault {
     EditsAreLost,
     /// A poll sees what was there before.
     PollsSeeThePast,
+    /// What is set aside is added to a sum, whatever that is.
+    SumsUnasked,
+    /// What a turn has set aside and not spent is kept.
+    NothingGivenBack,
 }

@@ -106,7 +106,7 @@ impl Explored for System {
             }),
             Property::sometimes("operated", |w: &Walk<Self>, s| {
                 let record = w.system.record(s);
-                record.sandbox.operated.iter().any(|one| one.trouble.is_none())
+                record.sandbox.history.operated.iter().any(|one| one.trouble.is_none())
             }),
             Property::sometimes("paused", |w: &Walk<Self>, s| {
                 w.system.record(s).sandbox.phase == Phase::Paused

@@ -18,7 +18,7 @@ use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::message::{PublishStep, Work};
 use bobbin_core::records::publication::PullRequestState;
-use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::sandbox::{Phase, SandboxProject, SandboxRecord};
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::repositories::BoundForge;
 
@@ -204,8 +204,15 @@ impl Publishing {
             version: PRESENT,
             phase: Phase::Active,
             generation: 1,
-            repo: Some(REPOSITORY.to_owned()),
-            carried: Some(Carried { repository: repository(), base: Some("e".repeat(40)) }),
+            project: SandboxProject {
+                repo: Some(REPOSITORY.to_owned()),
+                carried: Some(Carried {
+                    repository: repository(),
+                    default: None,
+                    base: Some("e".repeat(40)),
+                }),
+                ..SandboxProject::default()
+            },
             ..SandboxRecord::new(NOW)
         };
         let record = Session { version: PRESENT, sandbox, ..Session::new(thread(), NOW) };

@@ -3,9 +3,10 @@
 //!
 //! What one thread meets alone (Stop, steering, cut paths, dead letters, the orphan hunt) is the other model's.
 //! Versions say only whether what a worker knows is still what is stored, so that a state does not tell how often
-//! something was written.
+//! something was written. Where the month has a budget, each run takes steps that cost, one before each look.
 
 mod effects;
+mod money;
 mod rows;
 mod steps;
 
@@ -13,6 +14,7 @@ use bobbin_core::base::ids::{Ms, PostKind, SandboxName, ThreadKey};
 use bobbin_core::protocol::machine::Machine;
 use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::budgets::MicroUsd;
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{Driver, Item, MachineNo, NOW, PRESENT, SessionNo, person, prompt};
@@ -53,6 +55,8 @@ pub enum Kind {
 pub enum Share {
     /// The first one alone, in a sandbox without a name.
     Private,
+    /// Each in its own sandbox.
+    Apart,
     /// Both in the common checkout of the first one's.
     Common,
     /// The second one in a worktree of its own.
@@ -65,6 +69,8 @@ pub struct Shared {
     fault: Option<Fault>,
     driver: Driver,
     begin: State,
+    /// The month has a budget.
+    is_capped: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,6 +114,8 @@ struct Known {
     chunk: u8,
     notice: u8,
     told: Option<Ending>,
+    /// Steps that its runs have taken, where they cost.
+    steps: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -131,6 +139,8 @@ pub struct State {
     crowded: bool,
     /// A link was changed at once.
     relinked: bool,
+    /// The stored sum of the month.
+    used: MicroUsd,
     broken: u16,
 }
 
@@ -192,12 +202,13 @@ impl Shared {
             hits: 0,
             crowded: false,
             relinked: false,
+            used: 0,
             broken: 0,
         };
-        let mut shared = Self { kinds, fault: None, driver, begin };
+        let mut shared = Self { kinds, fault: None, driver, begin, is_capped: false };
         for at in 0..warm {
             let mut s = shared.begin.clone();
-            if at == 1 {
+            if at == 1 && share != Share::Apart {
                 shared.share(&mut s);
             }
             s = shared.next(&s, Action::Accept);
@@ -211,8 +222,8 @@ impl Shared {
     /// The first thread's sandbox gets a name, and the second thread goes there.
     fn share(&self, s: &mut State) {
         let mut home = (*self.driver.session(s.homes[0])).clone();
-        home.sandbox.name = "front".parse::<SandboxName>().ok();
-        home.sandbox.threads = [thread(0), thread(1)].into();
+        home.sandbox.sharing.name = "front".parse::<SandboxName>().ok();
+        home.sandbox.sharing.threads = [thread(0), thread(1)].into();
         s.homes[0] = self.driver.session_no(home);
         let mut beside = (*self.driver.session(s.threads[1])).clone();
         beside.place.link = Some(thread(0).sandbox());
@@ -269,9 +280,10 @@ impl Shared {
     fn converged(&self, s: &State) -> bool {
         let is_free = |at: usize| {
             let home = self.home(s, at);
-            home.sandbox.in_use.is_empty() && home.sandbox.waiting.is_empty()
+            home.sandbox.sharing.in_use.is_empty() && home.sandbox.sharing.waiting.is_empty()
         };
         self.quiet(s)
+            && self.is_settled(s)
             && (0..THREADS).all(is_free)
             && (0..THREADS).all(|at| promises::check(&self.history(s, at, true)).is_ok())
     }
@@ -312,7 +324,7 @@ impl Shared {
         }
         let ended = record.ended.iter();
         let ended = ended.map(|ended| (ended.id.as_str(), Ending::from(&ended.outcome)));
-        let operated = home.sandbox.operated.iter().map(|one| {
+        let operated = home.sandbox.history.operated.iter().map(|one| {
             let ending = if one.trouble.is_none() { Ending::Answered } else { Ending::Failed };
             (one.id.as_str(), ending)
         });
@@ -365,7 +377,7 @@ impl Shared {
             let (record, home) = (self.record(s, at), self.home(s, at));
             let sandbox = &home.sandbox;
             all.extend(sandbox.lease.as_ref().map(|lease| lease.until_ms));
-            all.extend(sandbox.waiting.iter().map(|one| one.until_ms));
+            all.extend(sandbox.sharing.waiting.iter().map(|one| one.until_ms));
             all.extend(
                 [record.due_at_ms, sandbox.due_at_ms].into_iter().flatten().filter(|_| rests),
             );
@@ -394,7 +406,8 @@ impl Shared {
             let is_due = self.is_due(s, group);
             // A thread's own record is swept when it is due alone, its sandbox whenever that comes.
             let by_chance = s.left.sweeps > 0 && group == THREADS;
-            if s.queues[group].is_empty() && stored && (is_due || by_chance) {
+            let comes = is_due && !self.is_capped || by_chance;
+            if s.queues[group].is_empty() && stored && comes {
                 actions.push(Action::Sweep(group));
             }
             if is_free && !s.in_flight[group] && !s.queues[group].is_empty() {
@@ -421,7 +434,8 @@ impl Shared {
                 }
             }
         }
-        if Self::calm(s) && self.next_deadline_ms(s).is_some() {
+        // Nothing of a turn's money waits for a time, and what a sandbox becomes later would double the states.
+        if Self::calm(s) && !self.is_capped && self.next_deadline_ms(s).is_some() {
             actions.push(Action::TimePasses);
         }
         if self.has(Fault::LinkAtOnce) && !s.relinked && self.record(s, 1).turn.is_some() {

@@ -470,7 +470,7 @@ impl System {
                 ending: Ending::from(&ended.outcome),
             })
         }));
-        facts.extend(record.sandbox.operated.iter().filter_map(|operated| {
+        facts.extend(record.sandbox.history.operated.iter().filter_map(|operated| {
             Some(Fact::Ended {
                 turn: usize::from(self.driver.turn_of(&operated.id)?),
                 ending: match operated.trouble {

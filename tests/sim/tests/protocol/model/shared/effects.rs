@@ -11,6 +11,7 @@ use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::carried::LeftOut;
 use bobbin_core::records::message::Operation;
+use bobbin_core::records::parked::Seen;
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::Session;
@@ -121,7 +122,7 @@ impl Services for Here<'_> {
     fn follow(&mut self, generation: u32, follow: &Follow, _: bool) -> Event {
         let here = (self.home, generation);
         match self.reached(generation) {
-            Ok(()) => self.shared.follow(self.s, here, &follow.turn),
+            Ok(()) => self.shared.follow(self.s, here, follow),
             Err(failure) => Event::Failed(failure),
         }
     }
@@ -259,16 +260,23 @@ impl Shared {
         }
     }
 
-    fn follow(&self, s: &mut State, here: (usize, u32), turn: &str) -> Event {
-        let Some(message) = self.driver.turn_of(turn) else {
+    fn follow(&self, s: &mut State, here: (usize, u32), follow: &Follow) -> Event {
+        let Some(message) = self.driver.turn_of(&follow.turn) else {
             return Event::Failed(silent());
         };
         let known = &mut s.known[usize::from(message)];
+        let goes_on = self.is_capped
+            && known.run == Run::Going
+            && is_at(known, here)
+            && known.goes_on(follow.card.budget);
         let end = match known.run {
             _ if !is_at(known, here) => return Event::Failed(Failure::SessionMissing),
             Run::None => return Event::Failed(Failure::SessionMissing),
             Run::Broken => return Event::Failed(silent()),
             Run::Aborted => RunEnd::Aborted,
+            Run::Going if goes_on => {
+                return Event::StillRunning(Seen { spent: known.spent(), ..Seen::default() });
+            }
             Run::Going | Run::Done => {
                 known.run = Run::Done;
                 RunEnd::Completed
@@ -277,7 +285,7 @@ impl Shared {
         Event::Finished(RunAnswer {
             end,
             text: "a".into(),
-            usage: Usage::default(),
+            usage: Usage { cost_micro_usd: known.spent().unwrap_or_default(), ..Usage::default() },
             steps: Vec::new(),
             earlier: 0,
             plan: Vec::new(),

@@ -13,6 +13,7 @@ use super::super::super::transitions::Transition;
 use super::super::driver::Driver;
 use super::super::faults::Fault;
 use super::super::walk::{CONVERGENCE, Explored, Walk, caught, hold};
+use super::money::MONTH;
 use super::{Action, Budget, Kind, Share, Shared, State, THREADS};
 use crate::{deep, proof};
 
@@ -62,12 +63,13 @@ impl Explored for Shared {
             Property::always("promise 5", |_, s: &State| !is_broken(s.broken, 5)),
             Property::always("promise 6", |_, s: &State| !is_broken(s.broken, 6)),
             Property::always("promise 10", |_, s: &State| !is_broken(s.broken, 10)),
+            Property::always("month", |w: &Walk<Self>, s: &State| w.system.is_within_month(s)),
             // Against a pass for want of an occasion.
             Property::sometimes("both at work", |w: &Walk<Self>, s: &State| {
-                w.system.home(s, 0).sandbox.in_use.len() == 2
+                w.system.home(s, 0).sandbox.sharing.in_use.len() == 2
             }),
             Property::sometimes("one in line", |w: &Walk<Self>, s: &State| {
-                !w.system.home(s, 0).sandbox.waiting.is_empty()
+                !w.system.home(s, 0).sandbox.sharing.waiting.is_empty()
             }),
             Property::sometimes("paused", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.phase == Phase::Paused
@@ -89,6 +91,13 @@ impl Explored for Shared {
                 w.system.home(s, 1).sandbox.generation > 0
             }),
             Property::sometimes("told", |_, s: &State| s.told != 0),
+            Property::sometimes("month passed by steps", |_, s: &State| s.used > MONTH),
+            Property::sometimes("stopped by budget", |w: &Walk<Self>, s: &State| {
+                w.system.is_stopped(s, true)
+            }),
+            Property::sometimes("refused by budget", |w: &Walk<Self>, s: &State| {
+                w.system.is_stopped(s, false)
+            }),
             Property::sometimes("two at work on it", |_, s: &State| {
                 let workers = || s.workers.iter().flatten();
                 workers().any(|one| one.group < THREADS)
@@ -161,6 +170,51 @@ const ROWS: [Row; 5] = [
     },
 ];
 
+/// Two threads at work at once, within the month of their tenant.
+const CAPPED: [Row; 3] = [
+    Row {
+        name: "month_of_two_threads",
+        share: Share::Apart,
+        kinds: &[Kind::Prompt(0), Kind::Prompt(1)],
+        budget: Budget { crashes: 1, ..NONE },
+        reaches: &["month passed by steps", "stopped by budget", "converged"],
+    },
+    Row {
+        name: "exhausted_month",
+        share: Share::Apart,
+        kinds: &[Kind::Prompt(0), Kind::Prompt(1), Kind::Prompt(0)],
+        budget: Budget { crashes: 1, ..NONE },
+        reaches: &["stopped by budget", "refused by budget", "converged"],
+    },
+    Row {
+        name: "month_under_destroys",
+        share: Share::Apart,
+        kinds: &[Kind::Prompt(0), Kind::Operate(Operation::Destroy)],
+        budget: Budget { ages: 1, ..NONE },
+        reaches: &["a turn that lost its sandbox", "destroyed", "converged"],
+    },
+];
+
+/// Faults around the stored sum.
+const MISCOUNTED: [Planted; 2] = [
+    (
+        "sum_added_to_unasked",
+        Fault::SumsUnasked,
+        Share::Apart,
+        &[Kind::Prompt(0), Kind::Prompt(1)],
+        NONE,
+        "month",
+    ),
+    (
+        "reservation_kept",
+        Fault::NothingGivenBack,
+        Share::Apart,
+        &[Kind::Prompt(0), Kind::Operate(Operation::Destroy)],
+        Budget { ages: 1, ..NONE },
+        CONVERGENCE,
+    ),
+];
+
 /// A design fault, where it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, Share, &'static [Kind], Budget, &'static str);
 
@@ -209,12 +263,23 @@ const PLANTED: [Planted; 5] = [
 
 /// What happens in the smaller rows, for the document.
 pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Transition>, String>> {
-    ROWS.iter().map(explored)
+    ROWS.iter().map(explored).chain(CAPPED.iter().map(counted))
 }
 
 fn explored(row: &Row) -> Result<BTreeSet<Transition>, String> {
     let system = Shared::new(row.share, row.kinds, row.budget, None);
     hold(row.name, system, row.reaches)
+}
+
+/// The same, with a budget of the month.
+fn counted(row: &Row) -> Result<BTreeSet<Transition>, String> {
+    let system = Shared::new(row.share, row.kinds, row.budget, None);
+    hold(row.name, system.within_month(), row.reaches)
+}
+
+fn is_counted((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let system = |fault| Shared::new(*share, kinds, *budget, fault).within_month();
+    caught(name, by, system(None), system(Some(*fault)))
 }
 
 fn is_found((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Failed> {
@@ -235,5 +300,13 @@ pub fn trials() -> Vec<Trial> {
     let planted = PLANTED.iter().map(|planted| {
         proof(format!("protocol::model::{}_is_caught", planted.0), move || is_found(planted))
     });
-    rows.chain(planted).collect()
+    let capped = CAPPED.iter().map(|row| {
+        proof(format!("protocol::model::{}_keeps_its_budget", row.name), move || {
+            counted(row).map(drop).map_err(Failed::from)
+        })
+    });
+    let miscounted = MISCOUNTED.iter().map(|planted| {
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || is_counted(planted))
+    });
+    rows.chain(planted).chain(capped).chain(miscounted).collect()
 }

@@ -54,10 +54,10 @@ impl Shared {
                 sandbox.lease.take_if(|lease| is_foreign(&lease.holder));
             }
             Some(Fault::UncheckedWorkspace) if worker.group < THREADS => {
-                sandbox.in_use.retain(|one| one.thread == thread(worker.group));
-                sandbox.waiting.clear();
+                sandbox.sharing.in_use.retain(|one| one.thread == thread(worker.group));
+                sandbox.sharing.waiting.clear();
             }
-            Some(Fault::UnseenUse) if worker.group >= THREADS => sandbox.in_use.clear(),
+            Some(Fault::UnseenUse) if worker.group >= THREADS => sandbox.sharing.in_use.clear(),
             _ => {}
         }
         session
@@ -147,6 +147,9 @@ impl Shared {
         let sandbox = self.home(s, home).sandbox.version;
         if !thread_stands || !stands(expected.sandbox, sandbox) {
             return self.then(s, slot, Came::Conflict);
+        }
+        if let Some(used) = self.change_sums(s, &session.observed.writes.budgets) {
+            return self.then(s, slot, Came::OverBudget { used });
         }
         let written = Session { observed: Default::default(), ..session.clone() };
         if expected.sandbox.is_some() {

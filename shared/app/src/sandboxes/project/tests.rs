@@ -1,0 +1,250 @@
+//! The scripts, by a real shell: as a sandbox that shares its user with others, and in a namespace of its own.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A sandbox's working directory with a project in it.
+fn sandbox() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("project")).unwrap();
+    root
+}
+
+fn steps(texts: &[&str]) -> Vec<RecipeStep> {
+    let step = |text: &&str| RecipeStep { name: (*text).to_owned(), run: (*text).to_owned() };
+    texts.iter().map(step).collect()
+}
+
+fn of_set_up(texts: &[&str], step_s: u64) -> BTreeMap<String, String> {
+    let variables = BTreeMap::from([("GREETING".to_owned(), "it's \"$HOME\"".to_owned())]);
+    let mut environment = written(&steps(texts), &variables);
+    environment.extend([
+        ("BOBBIN_OF".to_owned(), "sandbox#1".to_owned()),
+        ("BOBBIN_SERVICES".to_owned(), String::new()),
+        ("BOBBIN_SINCE".to_owned(), since().to_string()),
+        ("BOBBIN_STEP_S".to_owned(), step_s.to_string()),
+        ("BOBBIN_ALL_S".to_owned(), "600".to_owned()),
+    ]);
+    environment
+}
+
+/// The machine's clock in ticks, as the first script reads it.
+fn since() -> u64 {
+    let ran = Command::new("sh").args(["-c", READ]).env("BOBBIN_AT", "").output().unwrap();
+    found(&String::from_utf8(ran.stdout).unwrap()).ticks
+}
+
+/// One look, by a shell that stands for the provider's exec.
+fn ran(root: &Path, script: &str, environment: &BTreeMap<String, String>) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(root).envs(environment).stdin(Stdio::null());
+    // The tests' user has other processes.
+    shell
+        .env("BOBBIN_SANDBOX_UNCONFINED", "1")
+        .env("ANTHROPIC_API_KEY", "canary-key")
+        .output()
+        .unwrap()
+}
+
+/// Looks until the set-up is over: the ends of its steps.
+fn over(root: &Path, environment: &BTreeMap<String, String>) -> Vec<StepEnd> {
+    loop {
+        let ran = ran(root, SET_UP, environment);
+        let text = String::from_utf8(ran.stdout).unwrap();
+        assert!(ran.status.success(), "{text}");
+        assert!(!text.contains("left"), "{text}");
+        if text.lines().any(|line| line == "over") {
+            return ends(&text);
+        }
+    }
+}
+
+fn log(root: &Path, nth: usize) -> String {
+    fs::read_to_string(root.join(bobbin_core::records::set_up::step_log(nth))).unwrap()
+}
+
+#[test]
+fn steps_run_once_in_order_without_keys() {
+    let root = sandbox();
+    let texts =
+        ["env; echo \"$GREETING\"; pwd; echo run >>../runs", "exit 3", "echo run >>../runs"];
+    let environment = of_set_up(&texts, 60);
+    let ended = [StepEnd::Done, StepEnd::Failed(3)];
+    assert_eq!(over(root.path(), &environment), ended);
+    assert_eq!(over(root.path(), &environment), ended, "a repeat only looks");
+    assert_eq!(fs::read_to_string(root.path().join("runs")).unwrap(), "run\n");
+    let told = log(root.path(), 0);
+    assert!(!told.contains("canary-key") && !told.contains("BOBBIN_STEP"), "{told}");
+    assert!(told.contains("\nit's \"$HOME\"\n") && told.ends_with("/project\n"), "{told}");
+}
+
+#[test]
+fn output_and_input_are_bounded() {
+    let root = sandbox();
+    let texts =
+        ["echo first; yes noise | head -c 300000000; echo last", "cat; read -r line || echo none"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 120)), [StepEnd::Done; 2]);
+    let told = log(root.path(), 0);
+    assert!(told.len() <= LOG_BYTES_MAX / 2, "{}", told.len());
+    assert!(told.starts_with("first\nnoise\n") && told.ends_with("noise\nlast\n"));
+    assert_eq!(log(root.path(), 1), "none\n");
+}
+
+#[test]
+fn failed_step_leaves_its_words() {
+    let root = sandbox();
+    let texts = ["sleep 300 & echo \"the reason\"; exit 1"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Failed(1)]);
+    assert_eq!(log(root.path(), 0), "the reason\n");
+}
+
+#[test]
+fn steps_of_lock_files_stand_for_themselves() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["no-such-program install", "echo second"], 60);
+    environment.insert("BOBBIN_GOES_ON".to_owned(), "on".to_owned());
+    assert_eq!(over(root.path(), &environment), [StepEnd::Failed(127), StepEnd::Done]);
+    assert_eq!(log(root.path(), 1).trim(), "second");
+}
+
+#[test]
+fn variables_do_not_steer_the_runner() {
+    let root = sandbox();
+    let names = ["limit", "shell", "dir", "nth", "count", "PATH_OF"].map(str::to_owned);
+    let mut environment = of_set_up(&["echo $limit"], 60);
+    let variables = names.map(|name| (name, "0".to_owned())).into();
+    environment.extend(written(&steps(&["echo $limit"]), &variables));
+    assert_eq!(over(root.path(), &environment), [StepEnd::Done]);
+    assert_eq!(log(root.path(), 0), "0\n");
+}
+
+#[test]
+fn snapshot_of_another_sandbox_is_set_up_anew() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["echo run >>../runs"], 60);
+    assert_eq!(over(root.path(), &environment), [StepEnd::Done]);
+    environment.insert("BOBBIN_OF".to_owned(), "sandbox#2".to_owned());
+    assert_eq!(over(root.path(), &environment), [StepEnd::Done]);
+    assert_eq!(fs::read_to_string(root.path().join("runs")).unwrap(), "run\nrun\n");
+}
+
+#[test]
+fn step_that_hangs_is_ended() {
+    let root = sandbox();
+    let texts = ["echo begun; sleep 1000 & sleep 1000", "true"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 1)), [StepEnd::TooLong]);
+}
+
+#[test]
+fn held_output_holds_up_nothing() {
+    let root = sandbox();
+    let texts = ["echo begun; setsid sleep 1000 &", "echo next"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done; 2]);
+    assert_eq!(log(root.path(), 1), "next\n");
+}
+
+#[test]
+fn set_up_without_its_runner_is_over() {
+    let root = sandbox();
+    let texts = ["true", "kill -9 $PPID $(cut -d' ' -f1 ../.bobbin/set-up/runs)"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done]);
+}
+
+#[test]
+fn no_process_outlives_its_set_up() {
+    let root = sandbox();
+    let hides = r#"setsid sleep 1111 &
+cd /
+setsid env -i sleep 2222 &
+cp "$(command -v sleep)" "$OLDPWD/$(printf 'sl\n) S 1 1')"
+setsid env -i "$OLDPWD/$(printf 'sl\n) S 1 1')" 3333 &
+(trap '' TERM HUP; exec sleep 4444) &"#;
+    let environment = of_set_up(&[hides], 60);
+    fs::write(root.path().join("set_up.sh"), SET_UP).unwrap();
+    // A sandbox with a process of its own from before.
+    let driver = r#"sleep 5555 &
+sleep 1
+BOBBIN_SINCE=$(($(cut -d. -f1 /proc/uptime) * $(getconf CLK_TCK)))
+export BOBBIN_SINCE
+sleep 1
+until out=$(sh set_up.sh) && printf '%s\n' "$out" | grep -qx over; do sleep 0.1; done
+printf '%s\n' "$out"
+for of in /proc/[0-9]*/cmdline; do tr '\0\n' '  ' <"$of"; echo; done 2>/dev/null | grep -o '[1-5]\{4\} $'
+"#;
+    let mut sandbox = Command::new("bwrap");
+    sandbox.args(["--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--die-with-parent"]);
+    sandbox.args(["--as-pid-1", "sh", "-c", driver]).current_dir(root.path());
+    let ran = sandbox.envs(&environment).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(text, "over\nend 0\n5555 \n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn start_steps_run_once_a_start() {
+    let root = sandbox();
+    let mut environment = written(&steps(&["echo run >>../runs", "exit 4"]), &BTreeMap::new());
+    environment.extend([
+        ("BOBBIN_SERVICES".to_owned(), String::new()),
+        ("BOBBIN_WITHIN_S".to_owned(), "60".to_owned()),
+    ]);
+    let started = || {
+        let ran = ran(root.path(), START, &environment);
+        ends(&String::from_utf8(ran.stdout).unwrap())
+    };
+    let stopped = || {
+        let kept = fs::read_to_string(root.path().join(".bobbin/start/runs")).unwrap();
+        let pid = kept.split(' ').next().unwrap();
+        let ends = "kill -KILL -$0; while kill -0 $0 2>/dev/null && ! grep -q '^State:.Z' /proc/$0/status; do :; done";
+        let ended = Command::new("timeout").args(["30", "sh", "-c", ends, pid]).status();
+        assert!(ended.unwrap().success());
+    };
+    let ended = [StepEnd::Done, StepEnd::Failed(4)];
+    assert_eq!((started(), started()), (ended.to_vec(), ended.to_vec()));
+    assert_eq!(fs::read_to_string(root.path().join("runs")).unwrap(), "run\n");
+    // The sandbox stops and starts.
+    stopped();
+    assert_eq!(started(), ended);
+    assert_eq!(fs::read_to_string(root.path().join("runs")).unwrap(), "run\nrun\n");
+    stopped();
+}
+
+#[test]
+fn recipe_comes_from_the_default_branch() {
+    let root = tempfile::tempdir().unwrap();
+    let sh = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(root.path());
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
+        }
+        let ran = command.output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    let default = sh("git init -q -b main origin; cd origin; mkdir .bobbin
+printf 'set-up: [make ready]\\n' >.bobbin/environment.yaml; ln -s /etc/passwd .nvmrc; touch package-lock.json
+git add -A; git commit -qm One; git checkout -qb evil
+printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil; git checkout -q main; git rev-parse main");
+    for branch in ["main", "evil"] {
+        sh(&format!(
+            "rm -rf project; git clone -q --depth 5 --single-branch --branch {branch} file://$PWD/origin project"
+        ));
+        let environment = BTreeMap::from([
+            ("BOBBIN_AT".to_owned(), "origin".to_owned()),
+            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
+            ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
+        ]);
+        let ran = ran(root.path(), READ, &environment);
+        let found = found(&String::from_utf8(ran.stdout).unwrap());
+        assert_eq!(found.commit.as_deref(), Some(&*default), "{branch}");
+        assert_eq!(found.recipe.unwrap().set_up, steps(&["make ready"]), "{branch}");
+        assert!(found.ticks > 0);
+    }
+}

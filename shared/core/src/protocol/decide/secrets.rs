@@ -1,0 +1,129 @@
+//! The project's secrets and network in a thread's own sandbox: its server is started with them, and again once they
+//! have changed.
+//!
+//! Promised: a prompt that begins is sent to a server that has the present secrets and none that was removed. A run
+//! that goes on keeps what it began with.
+
+use super::Context;
+use crate::records::given_secrets::{GivenNetwork, GivenSecrets, Withheld};
+use crate::records::session::Session;
+use crate::tenant::commands::Command;
+use crate::tenant::project_networks::{NetworkAccess, project_revision};
+use crate::tenant::project_secrets::{is_foreign, repository_of};
+
+/// Why a checkout has none of the project's secrets.
+const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, or a pull request from outside, may be anybody's work.";
+
+/// Whether the server does not have the present secrets.
+pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
+    let sandbox = &session.sandbox;
+    // Others may work in it, and it gets none.
+    if sandbox.is_shared() || session.observed.sandbox.project.are_secrets_given {
+        return false;
+    }
+    let wanted = project_revision(context.settings, sandbox);
+    let given = sandbox.project.secrets.as_ref().map_or("", |given| &given.revision);
+    wanted != given
+}
+
+/// A server was started with these.
+pub(super) fn given(session: &mut Session, given: Option<GivenSecrets>) {
+    let project = &mut session.observed.sandbox.project;
+    project.are_secrets_given = true;
+    project.has_secret_news |= session.sandbox.project.secrets != given;
+    session.sandbox.project.secrets = given;
+}
+
+/// What people are told of secrets that the agent does not have; `None`: it has all.
+pub(super) fn for_people(session: &Session, context: &Context<'_>) -> Option<String> {
+    let sandbox = &session.sandbox;
+    let has_some = |repository: String| context.settings.project_secrets.of(&repository).is_some();
+    let foreign = (is_foreign(sandbox) && repository_of(sandbox).is_some_and(has_some))
+        .then(|| FOREIGN.to_owned());
+    let given = given_for_people(session);
+    let said: Vec<String> = foreign.into_iter().chain(given).collect();
+    (!said.is_empty()).then(|| said.join("\n\n"))
+}
+
+fn given_for_people(session: &Session) -> Option<String> {
+    let secrets = session.sandbox.project.secrets.as_ref()?;
+    let withheld = &secrets.withheld;
+    let config = session.thread.command(Command::Config);
+    let lines = withheld.iter().map(|one| {
+        let why = match one.why {
+            Withheld::Nowhere => format!(
+                "this sandbox's provider cannot keep it outside. With `readable` in `{config}` the agent could read it"
+            ),
+            Withheld::MadeWithout => format!(
+                "this sandbox was made before there were secrets: `{}` gives the thread another one",
+                session.thread.command(Command::Reset)
+            ),
+            Withheld::NoRoom => {
+                "the provider took no more secrets: remove one, or ask the operator".to_owned()
+            }
+            Withheld::Unreadable => {
+                format!("its stored value does not open: store it again with `{config}`")
+            }
+        };
+        format!("- `{}`: {why}.", one.name)
+    });
+    let lines: Vec<String> = lines.collect();
+    let withheld = (!lines.is_empty())
+        .then(|| format!("Secrets that the agent does not have here:\n{}", lines.join("\n")));
+    let network = secrets.network.as_ref().map(|network| {
+        let word = network.access.word();
+        if network.is_ignored {
+            format!("The setting network (`{word}`) has no effect here: this sandbox's provider cannot limit what it reaches, so it reaches everything.")
+        } else {
+            format!("Network: {}. Other hosts are refused; `{config}` changes that.", reached(network))
+        }
+    });
+    let said: Vec<String> = network.into_iter().chain(withheld).collect();
+    (!said.is_empty()).then(|| said.join("\n\n"))
+}
+
+fn reached(network: &GivenNetwork) -> String {
+    let what = match network.access {
+        NetworkAccess::Open => "everything is reached",
+        NetworkAccess::Listed => {
+            "only the forge, public registries, the model and hosts of the project's secrets are reached"
+        }
+        NetworkAccess::Off => "only the model is reached",
+    };
+    if network.hosts.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what}, and {}", network.hosts.join(", "))
+    }
+}
+
+/// What the agent is told about the secrets.
+pub(super) fn for_agent(session: &Session) -> Option<String> {
+    let secrets = session.sandbox.project.secrets.as_ref()?;
+    let outside = secrets.given.iter().filter(|one| !one.hosts.is_empty());
+    let outside: Vec<String> =
+        outside.map(|one| format!("`${}` for {}", one.name, one.hosts.join(", "))).collect();
+    let inside: Vec<String> = secrets
+        .given
+        .iter()
+        .filter(|one| one.hosts.is_empty())
+        .map(|one| format!("`${}`", one.name))
+        .collect();
+    let none: Vec<String> = secrets.withheld.iter().map(|one| format!("`${}`", one.name)).collect();
+    let limited = secrets.network.as_ref().filter(|network| !network.is_ignored);
+    let parts = [
+        limited.map(|network| format!("Of the network {}. Others are refused.", reached(network))),
+        (!outside.is_empty()).then(|| {
+            format!(
+                "The project has secrets: {}. Each variable holds a placeholder, which is replaced on the way to these hosts alone, over https, in the headers Authorization (as Bearer), X-Api-Key and X-Goog-Api-Key.",
+                outside.join("; ")
+            )
+        }),
+        (!inside.is_empty()).then(|| {
+            format!("These variables hold secrets; never print or write them: {}.", inside.join(", "))
+        }),
+        (!none.is_empty()).then(|| format!("Not given here: {}.", none.join(", "))),
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("({})", said.join(" ")))
+}

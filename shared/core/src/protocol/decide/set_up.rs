@@ -1,0 +1,356 @@
+//! Makes the project of a sandbox ready, between its repository and its agent's server.
+//!
+//! Promised: no set-up step runs beside a server or a key, and no process of one outlives it; set-up steps run once in
+//! a generation, services and start steps at each start; a step that fails costs the turn nothing, and the agent is
+//! told.
+//! Deliberately absent: agents that work outside of their sandbox.
+
+use super::{Context, Next, build, provision, record, words};
+use crate::base::limits::SetUpLimits;
+use crate::protocol::effect::{
+    Effect, ForgeEffect, ProjectWork, RecipeAt, SandboxEffect, SetUpBounds,
+};
+use crate::records::card::{CardState, CardStep, StepState};
+use crate::records::carried::LeftOut;
+use crate::records::prebuild::BuildKey;
+use crate::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
+use crate::records::sandbox::Phase;
+use crate::records::session::Session;
+use crate::records::set_up::{FailedStep, SetUp, SetUpSeen, StepEnd};
+use crate::tenant::environments::ProjectSetting;
+use crate::text::{one_line, shorten};
+
+/// How long after its bound a set-up that still seems to run counts as over.
+const LATE_MS: u64 = 60_000;
+/// How much of the lease has to be left for another look.
+const RENEW_MS: u64 = 120_000;
+/// Characters (UTF-16 units) of what is quoted of a recipe.
+const NAMED_UNITS_MAX: usize = 120;
+
+/// The next step; `None` once the project is ready, or there is none.
+pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let sandbox = &session.sandbox;
+    let is_without = sandbox.works_elsewhere() || sandbox.tooling.agent.is_some();
+    let is_off = context.delivery.limits.set_up.all_ms == 0;
+    if is_off || sandbox.project.repo.is_none() || is_without || session.observed.agent.healthy {
+        return None;
+    }
+    if sandbox.phase == Phase::Creating {
+        match &sandbox.project.set_up {
+            None => {
+                if let Some(next) = read(session, context) {
+                    return Some(next);
+                }
+            }
+            Some(set_up) if set_up.over_ms.is_none() => {
+                let set_up = set_up.clone();
+                return Some(look(session, &set_up, context));
+            }
+            Some(_) => {}
+        }
+    }
+    if session.sandbox.is_builder() { None } else { start(session, context) }
+}
+
+/// What managers say outranks what the repository says, and that counts from the default branch alone: what another
+/// branch says about its own set-up is not asked.
+fn read(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let repo = session.sandbox.project.repo.as_deref().unwrap_or_default();
+    let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
+    match context.settings.environments.of(repo, named.as_deref()) {
+        ProjectSetting::Off => {
+            session.sandbox.project.set_up = Some(SetUp::nothing(context.now_ms));
+            return None;
+        }
+        ProjectSetting::Recipe(text) => {
+            let at = RecipeAt::Settings(text.to_owned());
+            return act(SandboxEffect::ReadRecipe { at });
+        }
+        ProjectSetting::Own => {}
+    }
+    let carried = session.sandbox.project.carried.clone();
+    let Some(carried) = carried else {
+        return act(SandboxEffect::ReadRecipe { at: RecipeAt::Origin });
+    };
+    let default = carried.default.clone().unwrap_or_else(|| carried.repository.branch.clone());
+    let at = match (build::is_base(session), session.observed.watch.brought.get(&default)) {
+        (true, _) => RecipeAt::Base(carried.base.unwrap_or_default()),
+        (false, None) => {
+            let bring = ForgeEffect::Bring { carried, branch: default };
+            return Some(Next::Do(Effect::Forge(bring)));
+        }
+        (false, Some(true)) => RecipeAt::Brought(default),
+        (false, Some(false)) => RecipeAt::Nowhere,
+    };
+    act(SandboxEffect::ReadRecipe { at })
+}
+
+fn look(session: &mut Session, set_up: &SetUp, context: &Context<'_>) -> Next {
+    let limits = &context.delivery.limits.set_up;
+    let is_seen = session.observed.sandbox.project.is_set_up_seen;
+    let held_until_ms = context.delivery.follow_until_ms.min(set_up.begun_ms + limits.hold_ms);
+    let is_let_go = is_seen && context.now_ms >= held_until_ms;
+    let lease = session.sandbox.lease.as_ref();
+    let is_short = lease.is_none_or(|lease| lease.until_ms < context.now_ms + RENEW_MS);
+    // The sandbox is this message's until it comes again.
+    if is_let_go || is_short {
+        record::lease_to_bring_up(session, context);
+    }
+    if is_let_go {
+        if let Some(turn) = &mut session.turn {
+            turn.waits = true;
+        }
+        return Next::Hold {
+            delay_ms: limits.look_ms,
+            why: "the project is being set up".to_owned(),
+        };
+    }
+    let after_ms = if is_seen { record::pause_ms(set_up.begun_ms, context) } else { 0 };
+    Next::Do(Effect::Sandbox(SandboxEffect::SetUp {
+        work: work(&set_up.recipe, &set_up.recipe.set_up),
+        since_ticks: set_up.since_ticks,
+        after_ms,
+        bounds: SetUpBounds {
+            step_ms: limits.step_ms,
+            all_ms: all_ms(set_up, limits),
+            goes_on: set_up.recipe.is_derived,
+        },
+        watch: provision::watch(session),
+    }))
+}
+
+/// The bound of all steps together.
+fn all_ms(set_up: &SetUp, limits: &SetUpLimits) -> u64 {
+    let of_lock_files = limits.lock_files_ms.min(limits.all_ms);
+    if set_up.recipe.is_derived { of_lock_files } else { limits.all_ms }
+}
+
+fn start(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let recipe = &session.sandbox.project.set_up.as_ref()?.recipe;
+    let is_nothing = recipe.services.is_empty() && recipe.start.is_empty();
+    if is_nothing || session.observed.sandbox.project.is_started {
+        return None;
+    }
+    act(SandboxEffect::StartProject {
+        work: work(recipe, &recipe.start),
+        within_ms: context.delivery.limits.set_up.start_ms,
+    })
+}
+
+fn work(recipe: &Recipe, steps: &[RecipeStep]) -> ProjectWork {
+    let (services, variables) = (recipe.services.clone(), recipe.variables.clone());
+    ProjectWork { services, steps: steps.to_vec(), variables }
+}
+
+fn act(effect: SandboxEffect) -> Option<Next> {
+    Some(Next::Do(Effect::Sandbox(effect)))
+}
+
+/// The repository is there. In a sandbox that was made again under its generation nothing was set up yet.
+pub(super) fn brought(session: &mut Session, there: &LeftOut) {
+    session.observed.sandbox.project.is_prebuilt = there.is_prebuilt;
+    if there.is_new && session.sandbox.phase == Phase::Creating {
+        session.sandbox.project.set_up = None;
+    }
+}
+
+/// The repository's recipe was looked up. That there is none is on record too, so that nothing begins later.
+pub(super) fn recipe_read(session: &mut Session, found: FoundRecipe, context: &Context<'_>) {
+    // Another delivery has begun it.
+    if session.sandbox.project.set_up.is_some() || session.sandbox.phase != Phase::Creating {
+        return;
+    }
+    let FoundRecipe { recipe, commit, ticks, locks, image } = found;
+    let Some(recipe) = recipe else {
+        session.sandbox.project.set_up = Some(SetUp::nothing(context.now_ms));
+        return;
+    };
+    let key = image.map(|image| BuildKey::of(&image, &recipe.text(), &locks));
+    let mut set_up = SetUp { key, ..SetUp::begin(*recipe, commit, ticks, context.now_ms) };
+    if let Some(commit) = build::done_at(session, &set_up) {
+        set_up.was_done(commit, context.now_ms);
+    }
+    session.sandbox.project.set_up = Some(set_up);
+}
+
+/// The set-up was looked at.
+pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_>) {
+    session.observed.sandbox.project.is_set_up_seen = true;
+    // A machine that is busy with a set-up may be late more than once.
+    if let Some(turn) = &mut session.turn {
+        turn.tries.server_restarts = 0;
+    }
+    let limits = &context.delivery.limits.set_up;
+    let Some(set_up) =
+        session.sandbox.project.set_up.as_mut().filter(|set_up| set_up.over_ms.is_none())
+    else {
+        return;
+    };
+    let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
+    set_up.see(seen, context.now_ms);
+    let has_left = seen.is_left || (is_late && !seen.is_over);
+    // What its steps meet in the files of a prebuild they do not meet in an empty sandbox.
+    let has_failed = failures(set_up).next().is_some();
+    if seen.is_over && has_failed && build::begin_without(session, false, context) {
+        return;
+    }
+    if has_left && !build::begin_without(session, true, context) {
+        provision::abandon(session, words::SET_UP_LEFT, context);
+    }
+}
+
+/// Services and start steps were started.
+pub(super) fn started(session: &mut Session, failed: Vec<FailedStep>) {
+    session.observed.sandbox.project.is_started = true;
+    if let Some(set_up) = &mut session.sandbox.project.set_up {
+        session.observed.sandbox.project.has_news = set_up.not_started != failed;
+        set_up.not_started = failed;
+    }
+}
+
+/// What the card shows of a set-up that runs.
+pub(super) fn shown(session: &Session) -> Option<CardState> {
+    let set_up = running(session)?;
+    let of = set_up.recipe.set_up.len();
+    Some(CardState::SettingUp { step: (set_up.ended.len() + 1).min(of), of })
+}
+
+/// Its steps, as the card lists them.
+pub(super) fn steps(session: &Session) -> Vec<CardStep> {
+    let Some(set_up) = running(session) else { return Vec::new() };
+    let state = |nth: usize| match set_up.ended.get(nth) {
+        Some(StepEnd::Done) => StepState::Done,
+        Some(_) => StepState::Failed,
+        None => StepState::Running,
+    };
+    let begun = set_up.recipe.set_up.iter().take(set_up.ended.len() + 1).enumerate();
+    begun.map(|(nth, step)| CardStep { text: named(&step.name), state: state(nth) }).collect()
+}
+
+fn running(session: &Session) -> Option<&SetUp> {
+    let turn = session.turn.as_ref()?;
+    let set_up = session.sandbox.project.set_up.as_ref()?;
+    (turn.stage.is_received() && set_up.over_ms.is_none()).then_some(set_up)
+}
+
+/// What the cards of the turn in which the project was made ready say.
+pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
+    let turn = session.turn.as_ref()?;
+    let set_up = session.sandbox.project.set_up.as_ref()?;
+    if let Some(commit) = &set_up.prebuilt_at {
+        let at = commit.get(..7).unwrap_or("the default branch");
+        let is_of_turn = set_up.begun_ms >= turn.accepted_at_ms;
+        return is_of_turn.then(|| format!("begun with a prebuild of {at}"));
+    }
+    // A program that nobody asked for, and that is not there, has done nothing.
+    let counts = |end: &StepEnd| !set_up.recipe.is_derived || *end != StepEnd::Failed(127);
+    let has_run = set_up.ended.iter().any(counts);
+    let over_ms = set_up.over_ms.filter(|_| has_run)?;
+    let at = set_up.commit.as_ref().and_then(|commit| commit.get(..7));
+    let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+    let seconds = over_ms.saturating_sub(set_up.begun_ms).div_ceil(1_000);
+    let is_of_turn = set_up.begun_ms >= turn.accepted_at_ms;
+    let because = build::why_none(session, context).map(|why| format!(" ({why})"));
+    let because = because.unwrap_or_default();
+    let how = match failures(set_up).next() {
+        Some(_) if set_up.ended.contains(&StepEnd::Done) && set_up.recipe.is_derived => {
+            "set up in part"
+        }
+        Some(_) => "set-up failed",
+        None => "set up",
+    };
+    is_of_turn.then(|| format!("{how}{at} in {seconds} s{because}"))
+}
+
+/// The failures that are for people: that a program which nobody asked for is missing is not.
+fn failures(set_up: &SetUp) -> impl Iterator<Item = &FailedStep> {
+    let is_derived = set_up.recipe.is_derived;
+    set_up.failed.iter().filter(move |one| !(is_derived && one.is_missing()))
+}
+
+/// What people are told of a project that is not wholly ready; `None`: all is well.
+pub(super) fn for_people(set_up: &SetUp) -> Option<String> {
+    let of = source(&set_up.recipe);
+    let behind = if set_up.recipe.is_derived { "" } else { ". The steps behind it were not run" };
+    let failed = failures(set_up).map(|one| format!("{}{behind}", failure(one)));
+    let failed: Vec<String> = failed.chain(set_up.not_started.iter().map(failure)).collect();
+    let refused: Vec<String> = set_up.recipe.refused.iter().map(|one| one_line(one)).collect();
+    let parts = [
+        (format!("The project was not made ready in full ({of}). The agent knows this."), failed),
+        (format!("Not done of what the project asks for ({of}):"), refused),
+    ];
+    let told = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
+    let told = told.map(|(what, lines)| format!("{what}\n- {}", lines.join("\n- ")));
+    let told = told.collect::<Vec<_>>().join("\n\n");
+    (!told.is_empty()).then_some(told)
+}
+
+/// What the agent is told about the project that it finds.
+pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
+    let recipe = &set_up.recipe;
+    if recipe.from == RecipeSource::Nothing {
+        return None;
+    }
+    let mut said = vec![match &set_up.failed[..] {
+        [] if set_up.prebuilt_at.is_some() => {
+            format!("The project was set up before ({}).", source(recipe))
+        }
+        [] if set_up.ended.is_empty() => {
+            format!("The project has no set-up steps ({}).", source(recipe))
+        }
+        [] => format!("The project was set up ({}).", source(recipe)),
+        failed => {
+            let each = |one: &FailedStep| format!("{}; its output is in {}", failure(one), one.log);
+            let each: Vec<String> = failed.iter().map(each).collect();
+            let behind = if recipe.is_derived { "" } else { " The steps behind it were not run." };
+            format!(
+                "The project's set-up ({}) failed: {}.{behind}",
+                source(recipe),
+                each.join(". ")
+            )
+        }
+    }];
+    let is_there = |service: &ProjectService| {
+        !set_up.not_started.iter().any(|one| one.name == service.title())
+    };
+    said.extend(
+        recipe.services.iter().filter(|one| is_there(one)).map(|one| one.where_it_is().to_owned()),
+    );
+    said.extend(
+        set_up
+            .not_started
+            .iter()
+            .map(|one| format!("{}; its output is in {}.", failure(one), one.log)),
+    );
+    if !recipe.tools.is_empty() {
+        let tools = recipe.tools.iter().map(|(tool, version)| format!("{tool} {version}"));
+        said.push(format!("It wants {}.", named(&tools.collect::<Vec<_>>().join(", "))));
+    }
+    if !recipe.ports.is_empty() {
+        let ports: Vec<String> = recipe.ports.iter().map(u16::to_string).collect();
+        said.push(format!("It listens on {}.", ports.join(", ")));
+    }
+    Some(format!("({})", said.join(" ")))
+}
+
+fn source(recipe: &Recipe) -> String {
+    match &recipe.from {
+        RecipeSource::Settings | RecipeSource::Nothing => "by the setting environment".to_owned(),
+        RecipeSource::File(path) => format!("by {}", named(path)),
+    }
+}
+
+fn failure(one: &FailedStep) -> String {
+    let name = named(&one.name);
+    match one.end {
+        StepEnd::Done => format!("{name} succeeded"),
+        StepEnd::Failed(code) => format!("{name} ended with exit code {code}"),
+        StepEnd::TooLong => format!("{name} took too long and was ended"),
+        StepEnd::Interrupted => format!("{name} was interrupted"),
+    }
+}
+
+/// A repository's words, as a quotation of one line.
+fn named(words: &str) -> String {
+    format!("`{}`", shorten(&one_line(words).replace('`', "'"), NAMED_UNITS_MAX))
+}

@@ -1,0 +1,147 @@
+//! How the project of a sandbox was made ready.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::Ms;
+use crate::records::prebuild::BuildKey;
+use crate::records::recipe::{Recipe, RecipeSource};
+
+/// The project of one generation of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SetUp {
+    /// What is done; without its set-up steps once they are over.
+    pub recipe: Recipe,
+    /// The commit of the default branch that the recipe was read at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Clock of the sandbox's machine before the first step, in ticks since its start: what began later is the
+    /// set-up's.
+    pub since_ticks: u64,
+    /// When the set-up was wanted.
+    pub begun_ms: Ms,
+    /// The ends of the steps so far, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<StepEnd>,
+    /// When the set-up steps were over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_ms: Option<Ms>,
+    /// The steps that failed. Those behind the first one were not run, unless they follow from lock files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedStep>,
+    /// Services and start steps that failed at the last start of the sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_started: Vec<FailedStep>,
+    /// What decides whether a prebuild fits; `None`: there are none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<BuildKey>,
+    /// The commit at which the set-up steps were done in the prebuild that the sandbox began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prebuilt_at: Option<String>,
+    /// A prebuild was requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_requested: bool,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepEnd {
+    /// It succeeded.
+    Done,
+    /// It ended with this exit code.
+    Failed(i32),
+    /// It was ended because it took too long.
+    TooLong,
+    /// It vanished with the sandbox's processes.
+    Interrupted,
+}
+
+impl FailedStep {
+    /// The shell knows no such program: it is not in the sandbox's image.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.end == StepEnd::Failed(127)
+    }
+}
+
+/// A step that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FailedStep {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub end: StepEnd,
+    /// The file with its output, below the agent's working directory.
+    pub log: String,
+}
+
+/// What a look at a set-up that runs has seen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SetUpSeen {
+    /// The ends of the steps so far.
+    pub ended: Vec<StepEnd>,
+    /// No step runs any more, and none will.
+    pub is_over: bool,
+    /// Processes of the set-up are left that could not be ended.
+    pub is_left: bool,
+}
+
+impl SetUp {
+    /// A set-up that is wanted from now on.
+    #[must_use]
+    pub fn begin(recipe: Recipe, commit: Option<String>, since_ticks: u64, now_ms: Ms) -> Self {
+        let over_ms = recipe.set_up.is_empty().then_some(now_ms);
+        Self {
+            recipe,
+            commit,
+            since_ticks,
+            begun_ms: now_ms,
+            ended: Vec::new(),
+            over_ms,
+            failed: Vec::new(),
+            not_started: Vec::new(),
+            key: None,
+            prebuilt_at: None,
+            is_requested: false,
+        }
+    }
+
+    /// The record that nothing is to be done.
+    #[must_use]
+    pub fn nothing(now_ms: Ms) -> Self {
+        Self::begin(Recipe::empty(RecipeSource::Nothing), None, 0, now_ms)
+    }
+
+    /// Its set-up steps were done in a prebuild, at this commit.
+    pub fn was_done(&mut self, commit: String, now_ms: Ms) {
+        self.recipe.set_up.clear();
+        (self.over_ms, self.prebuilt_at) = (Some(now_ms), Some(commit));
+    }
+
+    /// Folds in what a look has seen. The steps are dropped once they are over: what remains is repeated at each start.
+    pub fn see(&mut self, seen: &SetUpSeen, now_ms: Ms) {
+        self.ended.clone_from(&seen.ended);
+        self.ended.truncate(self.recipe.set_up.len());
+        if !seen.is_over {
+            return;
+        }
+        let steps = std::mem::take(&mut self.recipe.set_up);
+        let failed = |nth: &usize| self.ended.get(*nth) != Some(&StepEnd::Done);
+        // The processes may have vanished between two steps.
+        let seen = (0..steps.len().min(self.ended.len() + 1)).filter(failed);
+        let most = if self.recipe.is_derived { steps.len() } else { 1 };
+        let failed = seen.take(most).map(|nth| FailedStep {
+            name: steps[nth].name.clone(),
+            end: self.ended.get(nth).copied().unwrap_or(StepEnd::Interrupted),
+            log: step_log(nth),
+        });
+        self.failed = failed.collect();
+        self.over_ms = Some(now_ms);
+    }
+}
+
+/// The file with the output of the n-th set-up step, from 0, below the agent's working directory.
+#[must_use]
+pub fn step_log(nth: usize) -> String {
+    format!(".bobbin/set-up/{}.log", nth + 1)
+}

@@ -1,0 +1,93 @@
+//! `copilot-setup-steps.yml`.
+
+use crate::expected::is;
+
+#[test]
+fn commands_run_as_on_a_runner() {
+    is(
+        "workflow-steps",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "set-up [Install] set -e⏎cd -- 'web app'⏎npm ci",
+            r#"set-up [npx playwright install] set -eo pipefail⏎export BASE='it'\''s here'⏎export DEBUG=1⏎cd -- ./e2e⏎# the browsers⏎npx playwright install⏎npm run build⏎"#,
+            r#"set-up [Where] set -e⏎export GITHUB_WORKSPACE=$PWD⏎cd -- 'web app'⏎ls "$GITHUB_WORKSPACE""#,
+            "variable CI=true",
+            "variable NODE_ENV=test",
+        ],
+    );
+}
+
+#[test]
+fn actions_expressions_conditions_are_refused() {
+    is(
+        "workflow-actions",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "set-up [npm ci] set -e⏎export KEPT=yes⏎npm ci",
+            "refused Line 8: `TOKEN` has a value that GitHub would put in: write it as a constant.",
+            "refused Line 9: `GIT_DIR` is no variable that a repository may set.",
+            "refused Line 11: `actions/checkout@v5` is an action for GitHub's runners: it is not run.",
+            "refused Line 13: `actions/setup-node@v4` is an action for GitHub's runners: it is not run.",
+            "refused Line 16: `With a secret` has a value that GitHub would put in: it is not run.",
+            "refused Line 18: `On Windows` has a condition, which is not evaluated: it is not run.",
+            "refused Line 21: `Script` needs another shell than `bash`: it is not run.",
+            r#"refused Line 24: `echo "$HOME/bin" >> "$GITHUB_PATH"` writes to a file of GitHub's runners: it is not run."#,
+            "refused Line 25: `Nothing` has no text to run: it is left out.",
+            "refused Line 27: `continue-on-error` is not read: a step that fails is told.",
+            "refused Line 29: `NPM_TOKEN` has a value that GitHub would put in: write it as a constant.",
+            "refused Line 30: `NODE_OPTIONS` is no variable that a repository may set.",
+            "refused Line 5: `strategy` is not read: the steps run once.",
+        ],
+    );
+}
+
+#[test]
+fn postgres_and_redis_become_services() {
+    is(
+        "workflow-services",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "set-up [npm run migrate] set -e⏎npm run migrate",
+            "service Postgres",
+            "service Redis",
+            "refused Line 10: `docker.io/library/postgres:16-alpine` comes in the version that the sandbox has.",
+            "refused Line 14: `POSTGRES_DB` is `postgres`: create others in a step.",
+            "refused Line 18: `search` is no service that starts here: only Postgres and Redis do.",
+            "refused Line 20: `vectors` is no service that starts here: only Postgres and Redis do.",
+            "refused Line 8: `container` is not used: the sandbox has its own image.",
+        ],
+    );
+}
+
+#[test]
+fn another_job_is_not_the_one() {
+    is(
+        "workflow-other",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "refused `.github/workflows/copilot-setup-steps.yml`: no job `copilot-setup-steps` in it: name the job so, below `jobs`.",
+        ],
+    );
+}
+
+#[test]
+fn broken_workflow_names_its_line() {
+    is(
+        "workflow-broken",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "refused `.github/workflows/copilot-setup-steps.yml`, line 4: not YAML (while scanning a plain scalar, found a tab).",
+        ],
+    );
+}
+
+#[test]
+fn anchors_in_workflows_are_refused() {
+    is(
+        "workflow-anchors",
+        &[
+            ".github/workflows/copilot-setup-steps.yml",
+            "refused `.github/workflows/copilot-setup-steps.yml`, line 3: anchors, aliases and tags are not read: write the value out.",
+        ],
+    );
+}

@@ -1,0 +1,397 @@
+//! Prebuilds: made after a first set-up, and where the next sandbox of a repository begins.
+
+use super::forge::asked;
+use super::set_up::{calls, recipe, told, world as with_recipe};
+use super::*;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::event::NotCloned;
+use bobbin_core::records::prebuild::{BeginsWith, builder_of};
+use bobbin_core::records::recipe::FoundRecipe;
+use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
+use bobbin_core::records::set_up::StepEnd;
+use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
+
+/// A place whose provider makes snapshots.
+fn world() -> Fake {
+    let world = with_recipe(recipe());
+    says(&world, |found| found.image = Some("image-1".to_owned()));
+    world
+}
+
+/// Changes what the repository says.
+fn says(world: &Fake, change: impl Fn(&mut FoundRecipe)) {
+    world.with(|s| s.project.found.as_mut().into_iter().for_each(&change));
+}
+
+fn key() -> SandboxKey {
+    builder_of(&thread().tenant(), "acme/api", None)
+}
+
+fn builder(world: &Fake) -> SandboxRecord {
+    world.with(|s| s.sandbox_record(&key()).unwrap())
+}
+
+/// The requests for builds so far.
+fn requests(world: &Fake) -> Vec<Message> {
+    world.with(|s| s.queued.clone())
+}
+
+/// A thread's first turn, and the request for a prebuild after it. The thread's sandbox is gone again.
+fn set_up_once() -> (Fake, Message) {
+    let world = world();
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    deliver_until_done(&world, &reset(), 1);
+    world.with(|s| {
+        s.project.by_generation.clear();
+        s.project.calls.clear();
+    });
+    let [request] = &requests(&world)[..] else { panic!("{:?}", requests(&world)) };
+    let request = Message { accepted_at_ms: world.now_ms(), ..request.clone() };
+    (world, request)
+}
+
+/// The same, and the prebuild is made.
+fn built() -> Fake {
+    let (world, request) = set_up_once();
+    deliver_until_done(&world, &request, 1);
+    world.with(|s| {
+        s.project.by_generation.clear();
+        s.project.calls.clear();
+        s.project.created_from.clear();
+    });
+    world
+}
+
+fn next_turn(world: &Fake) -> Option<String> {
+    deliver_until_done(world, &asked("m2", "acme/api"), 1);
+    assert_eq!(outcomes(world).pop(), Some(Outcome::Answered));
+    world.with(|s| s.cards.last().unwrap().set_up.clone())
+}
+
+#[test]
+fn first_set_up_requests_one_prebuild() {
+    let (world, request) = set_up_once();
+    assert_eq!(request.thread, key().group());
+    let Work::Build(build) = &request.work else { panic!("{request:?}") };
+    assert_eq!((&*build.repo, &build.provider), ("acme/api", &None));
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(requests(&world).len(), 1, "the same day, the same request");
+}
+
+#[test]
+fn builder_has_no_server_and_is_not_kept() {
+    let (world, request) = set_up_once();
+    deliver_until_done(&world, &request, 1);
+    assert_eq!(calls(&world), ["clone", "read", "set up"]);
+    let builder = builder(&world);
+    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 1));
+    assert_eq!(builder.history.operated[0].trouble, None);
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+    let built = builder.snapshots[0].built.clone().unwrap();
+    assert_eq!((&*built.key.image, built.commit.as_deref()), ("image-1", Some("abcdef0123")));
+    // A repeat finds it.
+    deliver_until_done(&world, &Message { id: "k2".into(), ..request }, 1);
+    assert_eq!(calls(&world).len(), 3);
+}
+
+#[test]
+fn next_sandbox_begins_with_the_prebuild() {
+    let world = built();
+    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+    assert_eq!(calls(&world), ["clone", "read", "start", "serve"]);
+    let from = world.with(|s| s.project.created_from.clone());
+    assert_eq!(from, [Some(builder(&world).snapshots[0].name.clone())]);
+    assert!(
+        told(&world).starts_with(
+            "(The project was set up before (by `.bobbin/environment.yaml`). PostgreSQL"
+        ),
+        "{}",
+        told(&world)
+    );
+    assert_eq!(requests(&world).len(), 1);
+}
+
+#[test]
+fn changed_lock_files_are_set_up_and_built_again() {
+    let world = built();
+    says(&world, |found| found.locks = "others".to_owned());
+    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
+    let [_, second] = &requests(&world)[..] else { panic!("{:?}", requests(&world)) };
+    deliver_until_done(&world, &reset(), 1);
+    world.with(|s| s.project.by_generation.clear());
+    later(&world, 60_000);
+    let second = Message { accepted_at_ms: world.now_ms(), ..second.clone() };
+    deliver_until_done(&world, &second, 1);
+    assert_eq!(builder(&world).snapshots.len(), 1);
+    assert_eq!(world.with(|s| s.deleted_snapshots.len()), 1);
+}
+
+#[test]
+fn branch_of_its_own_is_set_up() {
+    let world = built();
+    deliver_until_done(&world, &asked("m2", "acme/api@next"), 1);
+    assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
+    assert!(world.with(|s| s.project.created_from[0].is_some()));
+    assert_eq!(requests(&world).len(), 1, "its lock files are not the default branch's");
+}
+
+#[test]
+fn unusable_prebuild_costs_no_turn() {
+    let gone = Failure::TurnFailed { reason: "no such snapshot".to_owned() };
+    let refused = Failure::NonRecoverable { advice: "the snapshot is refused".to_owned() };
+    let broken = SandboxState::Broken { reason: "no image".to_owned(), recoverable: false };
+    for (failure, state) in [
+        (Some(gone), None),
+        (Some(refused), None),
+        (Some(busy()), None),
+        (None, Some(broken)),
+        (None, Some(SandboxState::Provisioning)),
+    ] {
+        let world = built();
+        world.with(|s| {
+            (s.project.create_fails, s.project.created_state) = (failure.clone(), state.clone());
+        });
+        assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+        let from = world.with(|s| s.project.created_from.clone());
+        assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
+        assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
+        let sandbox = record(&world).sandbox;
+        assert_eq!((sandbox.generation, sandbox.project.begins), (3, BeginsWith::Image));
+    }
+}
+
+#[test]
+fn failed_set_up_makes_no_prebuild() {
+    let (world, request) = set_up_once();
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
+    deliver_until_done(&world, &request, 1);
+    let builder = builder(&world);
+    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 0));
+    assert_eq!(
+        builder.history.operated[0].trouble.as_deref(),
+        Some("the project's set-up failed in it")
+    );
+    // Nor is one requested for it.
+    let world = self::world();
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(requests(&world), []);
+}
+
+#[test]
+fn full_quota_ends_the_build() {
+    let (world, request) = set_up_once();
+    let full = "there is no room for another snapshot: delete one first";
+    world.with(|s| s.snapshots = vec![SnapshotSeen::Failed { why: full.to_owned() }]);
+    deliver_until_done(&world, &request, 1);
+    let builder = builder(&world);
+    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 0));
+    assert_eq!(builder.history.operated[0].trouble.as_deref(), Some(full));
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+}
+
+#[test]
+fn vanished_builder_is_made_again() {
+    let (world, request) = set_up_once();
+    world.with(|s| s.project.takes_ms = 15 * 60_000);
+    let first = deliver(&world, &request, 1);
+    assert!(matches!(first, Verdict::Hold { .. }), "{first:?}");
+    world.with(|s| {
+        s.sandboxes.clear();
+        s.project.by_generation.clear();
+    });
+    deliver_until_done(&world, &request, 2);
+    let calls: Vec<_> = calls(&world).into_iter().filter(|call| *call != "clone").collect();
+    assert_eq!(calls, ["read", "set up", "set up"]);
+    assert_eq!(builder(&world).snapshots.len(), 1);
+}
+
+#[test]
+fn long_set_up_of_a_builder_is_waited_for() {
+    let (world, request) = set_up_once();
+    world.with(|s| s.project.takes_ms = 15 * 60_000);
+    deliver_until_done(&world, &request, 1);
+    assert_eq!(builder(&world).snapshots.len(), 1);
+}
+
+#[test]
+fn crash_at_any_call_builds_one_prebuild() {
+    let begun = || set_up_once().0;
+    let (_, request) = set_up_once();
+    let crashes = each_crash(begun, &request, |world, crash| {
+        let builder = builder(world);
+        let trouble = &builder.history.operated[0].trouble;
+        assert_eq!((builder.phase, trouble), (Phase::Destroyed, &None), "{crash}");
+        assert_eq!(builder.snapshots.len(), 1, "{crash}");
+        assert!(world.with(|s| s.sandboxes.is_empty()), "{crash}");
+        assert!(!calls(world).contains(&"serve"), "{crash}");
+    });
+    assert!(crashes >= 30, "{crashes}");
+}
+
+#[test]
+fn crash_at_any_call_begins_with_the_prebuild() {
+    let crashes = each_crash(built, &asked("m2", "acme/api"), |world, crash| {
+        assert_eq!(outcomes(world).pop(), Some(Outcome::Answered), "{crash}");
+        assert!(!calls(world).contains(&"set up"), "{crash}");
+    });
+    assert!(crashes >= 30, "{crashes}");
+}
+
+#[test]
+fn secret_for_the_set_up_means_no_prebuild() {
+    let world = world();
+    let wish = SecretWish {
+        repository: "acme/api".to_owned(),
+        name: "NPM_TOKEN".to_owned(),
+        hosts: vec!["registry.acme.dev".to_owned()],
+        readable: false,
+        set_up: true,
+    };
+    let secret = ProjectSecret {
+        sealed: "one".to_owned(),
+        hosts: wish.hosts.clone(),
+        readable: false,
+        set_up: true,
+        by: person("ann"),
+        since_ms: 1,
+    };
+    world.with(|s| s.settings = s.settings.with_secret("one", &wish, secret).unwrap());
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(requests(&world), []);
+    assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
+    let shown = world.with(|s| s.cards.last().unwrap().set_up.clone());
+    assert_eq!(
+        shown.as_deref(),
+        Some("set up at abcdef0 in 1 s (no prebuild: a secret is for its set-up)")
+    );
+}
+
+#[test]
+fn old_prebuild_expires() {
+    let world = built();
+    let due = builder(&world).due_at_ms.unwrap();
+    let sweep = |id: &str| Message { thread: key().group(), ..work(id, Work::Sweep) };
+    world.with(|s| s.now_ms = due - 1);
+    deliver_until_done(&world, &sweep("w1"), 1);
+    assert_eq!(builder(&world).snapshots.len(), 1);
+    world.with(|s| s.now_ms = due);
+    deliver_until_done(&world, &sweep("w2"), 1);
+    assert_eq!((builder(&world).snapshots.len(), builder(&world).due_at_ms), (0, None));
+}
+
+#[test]
+fn prebuild_of_other_credentials_is_left() {
+    let world = built();
+    world.with(|s| {
+        let mut record = s.sandbox_record(&key()).unwrap();
+        record.spec.credentials = Some("theirs".to_owned());
+        s.apart.insert(key(), record);
+    });
+    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
+}
+
+#[test]
+fn share_of_zero_makes_and_uses_none() {
+    let world = built();
+    world.with(|s| s.limits.set_up.prebuilds = 0);
+    next_turn(&world);
+    assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
+}
+
+/// A useless prebuild is deleted and made again; one that could not be had for a moment is kept.
+#[test]
+fn useless_prebuild_is_made_again() {
+    let gone = Failure::TurnFailed { reason: "no such snapshot".to_owned() };
+    for (failure, is_useless) in [(gone, true), (busy(), false)] {
+        let world = built();
+        let before = builder(&world).snapshots[0].name.clone();
+        world.with(|s| s.project.create_fails = Some(failure.clone()));
+        next_turn(&world);
+        let Work::Build(build) = requests(&world).last().unwrap().work.clone() else { panic!() };
+        assert_eq!(build.useless, is_useless.then_some(before.clone()));
+        let Some(request) = requests(&world).get(1).cloned().filter(|_| is_useless) else {
+            continue;
+        };
+        deliver_until_done(&world, &reset(), 1);
+        world.with(|s| s.project.by_generation.clear());
+        later(&world, 60_000);
+        let request = Message { accepted_at_ms: world.now_ms(), ..request };
+        deliver_until_done(&world, &request, 1);
+        assert_ne!(builder(&world).snapshots[0].name, before);
+        assert_eq!(world.with(|s| s.deleted_snapshots.clone()), [before]);
+    }
+}
+
+#[test]
+fn failed_clone_into_a_prebuild_is_tried_without() {
+    let world = built();
+    world.with(|s| s.not_cloned = Some(NotCloned::NoRoom));
+    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    let from = world.with(|s| s.project.created_from.clone());
+    assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
+}
+
+/// A name may lead to another repository than when the prebuild was made, or the forge's app sees it now.
+#[test]
+fn prebuild_of_another_repository_is_left() {
+    let world = built();
+    for of in [Some(1), Some(2)] {
+        let kept = |record: &mut SandboxRecord| {
+            record.snapshots[0].built.as_mut().unwrap().repository = of;
+        };
+        world.with(|s| {
+            let mut record = s.sandbox_record(&key()).unwrap();
+            kept(&mut record);
+            s.apart.insert(key(), record);
+        });
+        let id = format!("n{}", of.unwrap());
+        deliver_until_done(&world, &asked(&id, "acme/api"), 1);
+        assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+        let from = world.with(|s| std::mem::take(&mut s.project.created_from));
+        assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
+        deliver_until_done(&world, &Message { id: format!("r{id}").into(), ..reset() }, 1);
+        world.with(|s| s.project.by_generation.clear());
+    }
+}
+
+#[test]
+fn queued_build_stops_where_it_is_not_wanted() {
+    let (world, request) = set_up_once();
+    world.with(|s| s.limits.set_up.prebuilds = 0);
+    deliver_until_done(&world, &request, 1);
+    assert_eq!((calls(&world).len(), builder(&world).generation), (0, 0));
+}
+
+#[test]
+fn other_credentials_get_a_prebuild_of_their_own() {
+    let (world, request) = set_up_once();
+    deliver_until_done(&world, &request, 1);
+    let before = builder(&world).snapshots[0].name.clone();
+    world.with(|s| {
+        let mut record = s.sandbox_record(&key()).unwrap();
+        record.spec.credentials = Some("theirs".to_owned());
+        s.apart.insert(key(), record);
+        s.project.by_generation.clear();
+    });
+    later(&world, 60_000);
+    let again = Message { id: "k2".into(), accepted_at_ms: world.now_ms(), ..request };
+    deliver_until_done(&world, &again, 1);
+    assert_eq!(world.with(|s| s.deleted_snapshots.clone()), [before]);
+    assert_eq!((builder(&world).snapshots.len(), builder(&world).spec.credentials), (1, None));
+}
+
+#[test]
+fn step_that_fails_in_a_prebuild_is_run_again_without() {
+    let world = built();
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
+    deliver_until_done(&world, &asked("m2", "acme/api@next"), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    let from = world.with(|s| s.project.created_from.clone());
+    assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
+    let set_ups = calls(&world).into_iter().filter(|call| *call == "set up").count();
+    assert_eq!(set_ups, 2);
+    assert!(told(&world).contains("exit code 2"), "{}", told(&world));
+}

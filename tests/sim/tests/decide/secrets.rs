@@ -1,0 +1,221 @@
+//! A project's secrets reach the server of a thread's own sandbox before the prompt does.
+
+use super::forge::asked;
+use super::*;
+use bobbin_core::records::given_secrets::{
+    GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
+};
+use bobbin_core::tenant::project_networks::{NetworkAccess, revision_of};
+use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
+use bobbin_core::tenant::settings::SettingsChange;
+
+/// The secrets of servers, and whether the provider keeps any.
+#[derive(Default)]
+pub(super) struct FakeSecrets {
+    withholds: bool,
+    /// The revision of each running server, by generation.
+    pub(super) servers: BTreeMap<u32, String>,
+    /// How often a server was started.
+    starts: u32,
+    /// The revision of the server that each prompt was given to.
+    pub(super) prompted_with: Vec<String>,
+}
+
+impl FakeSecrets {
+    /// A server that runs is left alone, unless it is to be started anew.
+    pub(super) fn served(
+        &mut self,
+        settings: &Settings,
+        repo: &str,
+        (generation, restart): (u32, bool),
+    ) -> Option<GivenSecrets> {
+        if self.servers.contains_key(&generation) && !restart {
+            return None;
+        }
+        let revision = revision_of(settings, Some(repo), Some(repo));
+        self.starts += 1;
+        self.servers.insert(generation, revision.clone());
+        let network = settings.project_networks.of(repo).map(|network| GivenNetwork {
+            access: network.access,
+            hosts: network.hosts.clone(),
+            is_ignored: self.withholds,
+        });
+        if revision.is_empty() {
+            return None;
+        }
+        let none = BTreeMap::new();
+        let all = settings.project_secrets.of(repo).unwrap_or(&none);
+        let given = |(name, secret): (&String, &ProjectSecret)| GivenSecret {
+            name: name.clone(),
+            hosts: secret.hosts.clone(),
+        };
+        let withheld =
+            |name: &String| WithheldSecret { name: name.clone(), why: Withheld::Nowhere };
+        Some(if self.withholds {
+            let withheld = all.keys().map(withheld).collect();
+            GivenSecrets { revision, network, withheld, ..GivenSecrets::default() }
+        } else {
+            let given = all.iter().map(given).collect();
+            GivenSecrets { revision, network, given, ..GivenSecrets::default() }
+        })
+    }
+}
+
+fn store(world: &Fake, name: &str, sealed: &str) {
+    let wish = SecretWish {
+        repository: "acme/api".to_owned(),
+        name: name.to_owned(),
+        hosts: vec!["registry.example.com".to_owned()],
+        readable: false,
+        set_up: false,
+    };
+    let secret = ProjectSecret {
+        sealed: sealed.to_owned(),
+        hosts: wish.hosts.clone(),
+        readable: false,
+        set_up: false,
+        by: person("ann"),
+        since_ms: 1,
+    };
+    world.with(|s| s.settings = s.settings.with_secret(sealed, &wish, secret).unwrap());
+}
+
+fn remove(world: &Fake, name: &str) {
+    let (repository, name) = ("acme/api".to_owned(), name.to_owned());
+    let change = SettingsChange::RemoveSecret { repository, name };
+    let manager = Membership { manages: true, ..Membership::default() };
+    world.with(|s| {
+        s.settings = s.settings.changed("remove", &change, &person("ann"), &manager, 1).unwrap();
+    });
+}
+
+fn revision(world: &Fake) -> String {
+    world.with(|s| s.settings.project_secrets.revision(Some("acme/api")))
+}
+
+/// The first prompt names the repository; those behind it choose nothing, and find everything there.
+fn run(world: &Fake, id: &str) -> (u32, String) {
+    let mut message = asked(id, "acme/api");
+    if let Work::Prompt(prompt) = &mut message.work
+        && id != "m1"
+    {
+        prompt.wants = Selection::default();
+    }
+    deliver_until_done(world, &message, 1);
+    assert_eq!(outcomes(world).last(), Some(&Outcome::Answered));
+    world.with(|s| (s.secrets.starts, s.secrets.prompted_with.last().cloned().unwrap()))
+}
+
+fn told(world: &Fake) -> String {
+    world.with(|s| s.told.last().cloned().unwrap())
+}
+
+#[test]
+fn changed_secrets_restart_the_server_before_the_prompt() {
+    let world = Fake::new();
+    assert_eq!(run(&world, "m1"), (1, String::new()));
+    assert_eq!(record(&world).sandbox.project.secrets, None);
+
+    store(&world, "NPM_TOKEN", "one");
+    assert_eq!(run(&world, "m2"), (2, revision(&world)));
+    assert_eq!(
+        told(&world),
+        "(The project has secrets: `$NPM_TOKEN` for registry.example.com. Each variable holds a placeholder, which is replaced on the way to these hosts alone, over https, in the headers Authorization (as Bearer), X-Api-Key and X-Goog-Api-Key.)\n\ndo it"
+    );
+    // Nothing was changed.
+    assert_eq!((run(&world, "m3"), &*told(&world)), ((2, revision(&world)), "do it"));
+
+    store(&world, "NPM_TOKEN", "two");
+    assert_eq!(run(&world, "m4"), (3, revision(&world)));
+    remove(&world, "NPM_TOKEN");
+    assert_eq!(run(&world, "m5"), (4, String::new()));
+    assert_eq!(record(&world).sandbox.project.secrets, None);
+    assert_eq!(record(&world).sandbox.generation, 1);
+}
+
+#[test]
+fn a_resumed_server_starts_once_with_its_secrets() {
+    let world = Fake::new();
+    store(&world, "NPM_TOKEN", "one");
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    later(&world, world.with(|s| s.limits.sandbox.idle_pause_ms));
+    deliver_until_done(&world, &work("w", Work::Sweep), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    world.with(|s| s.secrets.servers.clear());
+    assert_eq!(run(&world, "m2"), (2, revision(&world)));
+}
+
+#[test]
+fn withheld_secrets_are_told_once() {
+    let world = Fake::new();
+    world.with(|s| s.secrets.withholds = true);
+    store(&world, "NPM_TOKEN", "one");
+    run(&world, "m1");
+    assert_eq!(told(&world), "(Not given here: `$NPM_TOKEN`.)\n\ndo it");
+    run(&world, "m2");
+    assert_eq!(
+        share::notices(&world),
+        [
+            "Secrets that the agent does not have here:\n- `NPM_TOKEN`: this sandbox's provider cannot keep it outside. With `readable` in `/sandbox-config` the agent could read it."
+        ]
+    );
+}
+
+fn limit(world: &Fake, id: &str, access: NetworkAccess, hosts: &[&str]) {
+    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let change = SettingsChange::Network { repository: "acme/api".to_owned(), access, hosts };
+    let manager = Membership { manages: true, ..Membership::default() };
+    world.with(|s| {
+        s.settings = s.settings.changed(id, &change, &person("ann"), &manager, 1).unwrap();
+    });
+}
+
+#[test]
+fn a_network_is_told_and_changed_before_the_prompt() {
+    let world = Fake::new();
+    limit(&world, "one", NetworkAccess::Listed, &["api.example.com"]);
+    assert_eq!(run(&world, "m1").0, 1);
+    assert_eq!(
+        told(&world),
+        "(Of the network only the forge, public registries, the model and hosts of the project's secrets are reached, and api.example.com. Others are refused.)\n\ndo it"
+    );
+    assert_eq!(run(&world, "m2").0, 1);
+    limit(&world, "two", NetworkAccess::Open, &[]);
+    assert_eq!((run(&world, "m3").0, &*told(&world)), (2, "do it"));
+    world.with(|s| s.secrets.withholds = true);
+    limit(&world, "three", NetworkAccess::Off, &[]);
+    assert_eq!((run(&world, "m4").0, &*told(&world)), (3, "do it"));
+    assert_eq!(
+        share::notices(&world),
+        [
+            "Network: only the forge, public registries, the model and hosts of the project's secrets are reached, and api.example.com. Other hosts are refused; `/sandbox-config` changes that.",
+            "The setting network (`off`) has no effect here: this sandbox's provider cannot limit what it reaches, so it reaches everything."
+        ]
+    );
+}
+
+#[test]
+fn other_repositories_get_none() {
+    let world = Fake::new();
+    store(&world, "NPM_TOKEN", "one");
+    deliver_until_done(&world, &asked("m1", "acme/web"), 1);
+    assert_eq!((record(&world).sandbox.project.secrets, told(&world)), (None, "do it".to_owned()));
+    assert_eq!(world.with(|s| s.secrets.starts), 1);
+}
+
+#[test]
+fn crash_at_any_call_prompts_no_old_server() {
+    let begun = || {
+        let world = Fake::new();
+        store(&world, "NPM_TOKEN", "one");
+        run(&world, "m1");
+        store(&world, "NPM_TOKEN", "two");
+        world
+    };
+    let crashes = each_crash(begun, &asked("m2", "acme/api"), |world, crash| {
+        assert_eq!(outcomes(world).last(), Some(&Outcome::Answered), "{crash}");
+        let with = world.with(|s| s.secrets.prompted_with.clone());
+        assert_eq!(with.last(), Some(&revision(world)), "{crash}");
+    });
+    assert!(crashes >= 10, "{crashes}");
+}

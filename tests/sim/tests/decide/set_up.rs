@@ -1,0 +1,279 @@
+//! How a project is made ready between its repository and its agent's server.
+
+use super::forge::{asked, repository, world as with_forge};
+use super::*;
+use bobbin_core::protocol::effect::RecipeAt;
+use bobbin_core::records::card::{CardState, CardStep, StepState};
+use bobbin_core::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
+use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
+use bobbin_sim::project::Project;
+
+/// The project in the sandboxes, and what happened to it.
+#[derive(Default)]
+pub(super) struct FakeProject {
+    /// What the repository says.
+    pub(super) found: Option<FoundRecipe>,
+    /// Where that was looked for.
+    read_at: Vec<RecipeAt>,
+    /// How long a set-up takes.
+    pub(super) takes_ms: u64,
+    /// Ends of its steps, if not all succeed.
+    pub(super) ends: Option<Vec<StepEnd>>,
+    /// Its processes cannot be ended.
+    is_left: bool,
+    /// What does not start.
+    pub(super) not_started: Vec<FailedStep>,
+    /// What was done, in order; looks at a set-up that was begun are left out.
+    pub(super) calls: Vec<&'static str>,
+    pub(super) by_generation: BTreeMap<u32, Project>,
+    /// A server started beside a set-up.
+    served_beside: bool,
+    /// The prebuilds that sandboxes were created from, in order.
+    pub(super) created_from: Vec<Option<String>>,
+    /// How the next create from a prebuild fails.
+    pub(super) create_fails: Option<Failure>,
+    /// The state of the next sandbox, if it does not run.
+    pub(super) created_state: Option<SandboxState>,
+}
+
+impl FakeProject {
+    pub(super) fn read(&mut self, at: &RecipeAt) -> FoundRecipe {
+        self.calls.push("read");
+        self.read_at.push(at.clone());
+        self.found.clone().unwrap_or_else(bobbin_sim::project::nothing)
+    }
+
+    pub(super) fn look(&mut self, generation: u32, steps: usize, now_ms: Ms) -> SetUpSeen {
+        if !self.by_generation.contains_key(&generation) {
+            self.calls.push("set up");
+        }
+        let project = self.by_generation.entry(generation).or_default();
+        let seen = project.look(steps, self.takes_ms, now_ms);
+        let ended = match (&self.ends, seen.is_over) {
+            (Some(ends), true) => ends.clone(),
+            _ => seen.ended,
+        };
+        SetUpSeen { ended, is_left: self.is_left, ..seen }
+    }
+
+    pub(super) fn serves(&mut self, generation: u32) {
+        self.calls.push("serve");
+        self.served_beside |= self.by_generation.get(&generation).is_some_and(|one| one.runs);
+    }
+}
+
+pub(super) fn recipe() -> Recipe {
+    let step = |name: &str| RecipeStep { name: name.to_owned(), run: name.to_owned() };
+    Recipe {
+        set_up: vec![step("npm ci"), step("npm run build")],
+        start: vec![step("npm run watch")],
+        services: vec![ProjectService::Postgres],
+        ports: vec![3000],
+        tools: vec![("node".to_owned(), "22".to_owned())],
+        ..Recipe::empty(RecipeSource::File(".bobbin/environment.yaml".to_owned()))
+    }
+}
+
+/// A place whose repositories all say this about themselves.
+pub(super) fn world(recipe: Recipe) -> Fake {
+    let world = Fake::new();
+    world.with(|s| {
+        s.project.found = Some(FoundRecipe {
+            recipe: Some(Box::new(recipe)),
+            commit: Some("abcdef0123".to_owned()),
+            ticks: 7,
+            locks: String::new(),
+            image: None,
+        });
+    });
+    world
+}
+
+pub(super) fn calls(world: &Fake) -> Vec<&'static str> {
+    world.with(|s| s.project.calls.clone())
+}
+
+pub(super) fn told(world: &Fake) -> String {
+    world.with(|s| s.told.last().cloned().unwrap())
+}
+
+#[test]
+fn project_is_ready_before_the_server_starts() {
+    let world = world(recipe());
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
+    assert_eq!(
+        told(&world),
+        "(The project was set up (by `.bobbin/environment.yaml`). PostgreSQL listens on 127.0.0.1:5432 (user and database postgres, no password). It wants `node 22`. It listens on 3000.)\n\ndo it"
+    );
+    // The next turn finds it as it is.
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!((calls(&world).len(), &*told(&world)), (5, "do it"));
+}
+
+#[test]
+fn resumed_sandbox_only_starts_its_project() {
+    let world = world(recipe());
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    later(&world, world.with(|s| s.limits.sandbox.idle_pause_ms));
+    deliver_until_done(&world, &work("w", Work::Sweep), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(calls(&world)[5..], ["start", "serve"]);
+}
+
+#[test]
+fn card_shows_each_step_once() {
+    let world = world(recipe());
+    world.with(|s| s.project.takes_ms = 10_000);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    let step = |text: &str, state| CardStep { text: format!("`{text}`"), state };
+    let cards = world.with(|s| s.cards.clone());
+    let shown: Vec<_> = cards
+        .iter()
+        .filter_map(|card| match card.state {
+            CardState::SettingUp { step, of } => Some((step, of, card.steps.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (1, 2, vec![step("npm ci", StepState::Running)]),
+            (
+                2,
+                2,
+                vec![step("npm ci", StepState::Done), step("npm run build", StepState::Running)]
+            ),
+        ]
+    );
+    let last = cards.last().unwrap().set_up.clone();
+    assert_eq!(last.unwrap(), "set up at abcdef0 in 12 s");
+}
+
+#[test]
+fn failed_step_costs_the_turn_nothing() {
+    let world = world(recipe());
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
+    world.with(|s| {
+        let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
+        s.project.not_started = vec![FailedStep { name, end: StepEnd::Failed(127), log }];
+    });
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert_eq!(
+        told(&world),
+        "(The project's set-up (by `.bobbin/environment.yaml`) failed: `npm run build` ended with exit code 2; its output is in .bobbin/set-up/2.log. The steps behind it were not run. `PostgreSQL` ended with exit code 127; its output is in .bobbin/start/postgres.log. It wants `node 22`. It listens on 3000.)\n\ndo it"
+    );
+    assert_eq!(
+        share::notices(&world),
+        [
+            "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps behind it were not run\n- `PostgreSQL` ended with exit code 127"
+        ]
+    );
+}
+
+#[test]
+fn long_set_up_is_looked_at_now_and_then() {
+    let world = world(recipe());
+    world.with(|s| s.project.takes_ms = 15 * 60_000);
+    let receives = deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!((outcomes(&world), receives), (vec![Outcome::Answered], 13));
+    let calls = calls(&world).into_iter().filter(|call| *call != "clone").collect::<Vec<_>>();
+    assert_eq!(calls, ["read", "set up", "start", "serve"]);
+}
+
+#[test]
+fn missing_program_of_a_lock_file_is_told_to_the_agent_alone() {
+    let world =
+        world(Recipe { is_derived: true, start: Vec::new(), services: Vec::new(), ..recipe() });
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Failed(127), StepEnd::Done]));
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert!(
+        told(&world).starts_with(
+            "(The project's set-up (by `.bobbin/environment.yaml`) failed: `npm ci` ended with exit code 127; its output is in .bobbin/set-up/1.log. It wants"
+        ),
+        "{}",
+        told(&world)
+    );
+    assert_eq!(share::notices(&world), [""; 0]);
+}
+
+#[test]
+fn sandbox_made_again_is_set_up_again() {
+    let world = world(recipe());
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    // It was lost before anybody saw it run, and the next delivery makes it again under its name.
+    world.with(|s| {
+        let sandbox = &mut s.record.as_mut().unwrap().sandbox;
+        sandbox.phase = Phase::Creating;
+        s.sandboxes.clear();
+        s.project.by_generation.clear();
+        s.left_out.is_new = true;
+    });
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(calls(&world)[5..], ["clone", "read", "set up", "start", "serve"]);
+    assert_eq!(record(&world).sandbox.generation, 1);
+}
+
+#[test]
+fn sandboxes_without_a_bound_are_left_alone() {
+    let world = world(recipe());
+    world.with(|s| s.limits.set_up.all_ms = 0);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!((calls(&world), told(&world)), (vec!["clone", "serve"], "do it".to_owned()));
+    assert_eq!(record(&world).sandbox.project.set_up, None);
+}
+
+#[test]
+fn processes_left_behind_start_no_agent() {
+    let world = world(recipe());
+    world.with(|s| s.project.is_left = true);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(
+        choice::reason(&world),
+        "Processes of the project's set-up could not be ended, and no agent starts beside them, so nothing was run. Correct the steps, or switch them off with the setting environment."
+    );
+    assert_eq!(calls(&world), ["clone", "read", "set up"]);
+    assert_eq!(world.with(|s| s.sandboxes.len()), 0);
+}
+
+#[test]
+fn stop_ends_the_wait_for_a_set_up() {
+    let world = world(recipe());
+    world.with(|s| s.project.takes_ms = 15 * 60_000);
+    let first = deliver(&world, &asked("m1", "acme/api"), 1);
+    assert!(matches!(first, Verdict::Hold { .. }), "{first:?}");
+    world.with(|s| s.flags.cancelled.insert("m1".into(), person("ben")));
+    deliver_until_done(&world, &asked("m1", "acme/api"), 2);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "ben".to_owned() }]);
+}
+
+#[test]
+fn only_the_default_branch_says_how() {
+    let found = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
+    let world = with_forge(found);
+    forge::open(&world, None, "acme/api");
+    world.with(|s| s.branches.insert("main".to_owned(), "c".repeat(40)));
+    deliver_until_done(&world, &asked("m1", "acme/api@release-2"), 1);
+    let at = world.with(|s| (s.brought.clone(), s.project.read_at.clone()));
+    assert_eq!(at, (vec!["main".to_owned()], vec![RecipeAt::Brought("main".to_owned())]));
+}
+
+#[test]
+fn crash_at_any_call_sets_up_once() {
+    let begun = || {
+        let world = world(recipe());
+        world.with(|s| s.project.takes_ms = 20_000);
+        world
+    };
+    let crashes = each_crash(begun, &asked("m1", "acme/api"), |world, crash| {
+        assert_eq!(outcomes(world), [Outcome::Answered], "{crash}");
+        assert!(!world.with(|s| s.project.served_beside), "{crash}");
+        let begun = calls(world).into_iter().filter(|call| *call == "set up").count();
+        assert_eq!(begun, 1, "{crash}");
+    });
+    assert!(crashes >= 30, "{crashes}");
+}

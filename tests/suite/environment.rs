@@ -1,0 +1,199 @@
+//! A project that is made ready before its agent starts: dependencies, a database, and what the agent makes of it.
+
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::settings::SettingsChange;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::forge::TestForge;
+use bobbin_tests::limits::ANSWER_MS_MAX;
+use bobbin_tests::stack::{Options, Stack};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::choice::set;
+use crate::forge::a_name;
+use crate::run::{BRISK, brisk, deep, on, trial};
+use crate::scenarios::pause;
+
+const RECIPE: &str = "# How this project is made ready.
+set-up:
+  - name: install
+    run: |
+      echo \"$PROJECT\" >made.txt
+      env | grep -c -i 'API_KEY\\|PASSWORD' >keys.txt || true
+      echo once >>set-ups.txt
+start:
+  - echo start >>starts.txt
+services: [postgres]
+variables:
+  PROJECT: ready
+";
+/// Red until somebody has made the table.
+const TESTS: &str =
+    "psql -h 127.0.0.1 -U postgres -tAc 'select count(*) from items' && echo GREEN || echo RED\n";
+
+pub fn trials() -> Vec<Trial> {
+    let with_database = |platform: Platform| {
+        let name =
+            format!("environment::{}::red_tests_turn_green_with_a_database", platform.word());
+        on(&BRISK, &name, async move |world| with_a_database(world, platform).await)
+    };
+    let failed = |platform: Platform| {
+        let name = format!("environment::{}::failed_step_is_told_and_mended", platform.word());
+        on(&BRISK, &name, async move |world| told(world, platform).await)
+    };
+    let outranked = trial("environment::managers_words_outrank_the_file", outranked);
+    let at_daytona = trial("environment::next_thread_begins_with_a_prebuild", async || {
+        let stack = Stack::start(&Options::limits(brisk()));
+        prebuilt(&World::of(&stack)).await;
+    });
+    let at_vercel = trial("environment::vercel::next_thread_begins_with_a_prebuild", async || {
+        let provider = json!({"Overrides": json!({"provider": "vercel"}).to_string()});
+        let options = Options { parameters: provider, ..Options::limits(brisk()) };
+        let stack = Stack::start(&options);
+        prebuilt(&World::at_vercel(&stack)).await;
+    });
+    let of = |platform| [with_database(platform), failed(platform)];
+    deep(Platform::ALL.into_iter().flat_map(of)).chain([outranked, at_daytona, at_vercel]).collect()
+}
+
+async fn with_a_database(world: World, platform: Platform) {
+    let forge = TestForge::of(&world.ready);
+    let files = [(".bobbin/environment.yaml", RECIPE), ("test.sh", TESTS)];
+    let repository = forge.private(&a_name(), &files).await;
+    let look = "run: cat made.txt keys.txt set-ups.txt starts.txt; sh test.sh";
+    let (mut talk, first) = world.begin_with(platform, &[("repo", &repository.name)], look).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let seen = talk.answer(&first).await;
+    for words in ["ready\n0\nonce\nstart\n", "relation \"items\" does not exist", "RED"] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    let card = talk.card(&first).await;
+    assert!(card.text.contains("set up at "), "{card:?}");
+
+    let mend =
+        "run: psql -h 127.0.0.1 -U postgres -c 'create table items (id int)'\nrun: sh test.sh";
+    let second = talk.say(mend).await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&second).await.contains("GREEN"));
+
+    // What was written survives a pause; the database starts again, and the set-up does not.
+    pause(&talk).await;
+    let third = talk.say("run: cat set-ups.txt starts.txt; sh test.sh").await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    let seen = talk.answer(&third).await;
+    assert!(seen.contains("once\nstart\nstart\n") && seen.contains("GREEN"), "{seen}");
+    talk.finish().await;
+}
+
+async fn told(world: World, platform: Platform) {
+    let forge = TestForge::of(&world.ready);
+    let files = [(
+        ".devcontainer/devcontainer.json",
+        "{\n  // Both.\n  \"postCreateCommand\": \"echo broken; exit 7\",\n  \"runArgs\": [\"--privileged\"],\n}\n",
+    )];
+    let repository = forge.private(&a_name(), &files).await;
+    let look = "run: cat .bobbin/set-up/1.log";
+    let (talk, first) = world.begin_with(platform, &[("repo", &repository.name)], look).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&first).await.contains("broken"));
+    let notice = talk.see(ANSWER_MS_MAX, "what failed is told", |one| {
+        one.text.contains("was not made ready in full")
+    });
+    let notice = notice.await.text;
+    for words in ["exit code 7", "runArgs"] {
+        assert!(notice.contains(words), "{words}: {notice}");
+    }
+    let card = talk.card(&first).await;
+    talk.press(&card, "Set-up log").await;
+    talk.whispered("-- step 1\nbroken").await;
+    talk.finish().await;
+}
+
+/// A manager's own words outrank the repository's file, and can switch it off.
+async fn outranked() {
+    let stack = Stack::start(&Options::limits(brisk()));
+    let world = &World::of(&stack);
+    let forge = TestForge::of(&world.ready);
+    let files = [(".bobbin/environment.yaml", "set-up: [echo file >made.txt]\n")];
+    let repository = forge.private(&a_name(), &files).await;
+    for (text, said) in [("{set-up: [echo manager >made.txt]}", "manager"), ("off", "No such file")]
+    {
+        let (repository, text) = (repository.name.clone(), text.to_owned());
+        let change = SettingsChange::Environment { repository: repository.clone(), text };
+        set(world, Platform::Discord, change).await;
+        let chosen = [("repo", &*repository)];
+        let (talk, turn) =
+            world.begin_with(Platform::Discord, &chosen, "run: cat made.txt 2>&1").await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let seen = talk.answer(&turn).await;
+        assert!(seen.contains(said), "{said}: {seen}");
+        talk.finish().await;
+    }
+}
+
+const BUILT: &str = "# Takes its time.
+set-up:
+  - name: install
+    run: |
+      sleep 5
+      mkdir -p node_modules
+      cat lock/package-lock.json >node_modules/version
+      echo once >>node_modules/set-ups.txt
+      env | grep -c -i 'API_KEY\\|PASSWORD' >node_modules/keys.txt || true
+  - name: migrate
+    run: psql -h 127.0.0.1 -U postgres -c 'create table items (id int)'
+start:
+  - echo start >>node_modules/starts.txt
+services: [postgres]
+";
+
+/// The second thread of a private repository finds its dependencies and its database, and what was pushed since.
+async fn prebuilt(world: &World) {
+    let forge = TestForge::of(&world.ready);
+    let files = [
+        (".bobbin/environment.yaml", BUILT),
+        (".gitignore", "node_modules\n"),
+        ("lock/package-lock.json", "{\"v\": 1}\n"),
+        ("changed.txt", "old\n"),
+    ];
+    let repository = forge.private(&a_name(), &files).await;
+    let look = "run: cat changed.txt node_modules/version node_modules/set-ups.txt node_modules/keys.txt node_modules/starts.txt; psql -h 127.0.0.1 -U postgres -tAc 'select count(*) from items'; git status --short; git log -1 --format=%s";
+    let thread = async |expected: &str, fact: &str| {
+        let began = std::time::Instant::now();
+        let chosen = [("repo", &*repository.name)];
+        let (talk, turn) = world.begin_with(Platform::Discord, &chosen, look).await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        println!("{fact}: {:?}", began.elapsed());
+        let seen = talk.answer(&turn).await;
+        assert!(seen.contains(expected), "{expected}: {seen}");
+        let card = talk.card(&turn).await;
+        assert!(card.text.contains(fact), "{fact}: {card:?}");
+        talk.finish().await;
+    };
+    // Nobody waits for the build: when it is over, its sandbox is gone.
+    let built = async |but: &[String]| {
+        eventually(ANSWER_MS_MAX, "a prebuild", async || {
+            let made = world.provider.snapshots().await?;
+            let all = world.provider.list().await?;
+            let living = all.iter().filter(|one| one.live() && !made.contains(&one.name)).count();
+            match &made[..] {
+                [one] if !but.contains(one) && living == 0 => Ok(made),
+                _ => Err(format!("{made:?}, {living} sandboxes")),
+            }
+        })
+        .await
+    };
+
+    thread("old\n{\"v\": 1}\nonce\n0\nstart\n0\n", "set up at").await;
+    let first = built(&[]).await;
+    repository.push("main", "changed.txt", "new\n");
+    thread("new\n{\"v\": 1}\nonce\n0\nstart\n0\nBy a person", "begun with a prebuild of").await;
+
+    // Other lock files are another set-up, in the files of the prebuild, and another prebuild.
+    repository.push("main", "lock/package-lock.json", "{\"v\": 2}\n");
+    thread("new\n{\"v\": 2}\nonce\nonce\n", "set up at").await;
+    built(&first).await;
+    thread("new\n{\"v\": 2}\nonce\n0\n", "begun with a prebuild of").await;
+}
