@@ -102,14 +102,14 @@ async fn stored<T: DeserializeOwned + Default>(
     }
 }
 
-async fn settings(world: &World, platform: Platform) -> Settings {
+pub async fn settings(world: &World, platform: Platform) -> Settings {
     let thread = tenant_of(world, platform);
     stored(world, &thread, "settings").await.unwrap()
 }
 
 /// Says a word of the settings, as somebody: on Discord the request says whether they manage the server, in Slack the
 /// platform is asked.
-async fn configure(
+pub async fn configure(
     world: &World,
     platform: Platform,
     by: Person,
@@ -159,7 +159,7 @@ async fn configure(
 }
 
 /// The person whom the laptop's chats seed as the one who manages the place.
-fn manager(world: &World, platform: Platform) -> Person {
+pub fn manager(world: &World, platform: Platform) -> Person {
     let id = match platform {
         Platform::Discord => &world.ready.discord_user_id,
         Platform::Slack => &world.ready.slack_user_id,

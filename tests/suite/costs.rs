@@ -244,37 +244,53 @@ struct Taken {
     writes: f64,
 }
 
+/// Threads that are measured: on a machine with much other work one of them may take longer, and writes that down.
+const THREADS: usize = 3;
+
 async fn measured(world: World) {
     let counts = table("Counts");
     for platform in Platform::ALL {
-        let (text, mark) = marked(PROMPT);
-        let breakpoint = world.breakpoint(&noted(&mark)).await;
-        let (mut talk, turn) = world.begin_marked(platform, &text, &mark).await;
-        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let first = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
-        breakpoint.remove().await.unwrap();
-
-        let (text, mark) = marked(PROMPT);
-        let breakpoint = world.breakpoint(&noted(&mark)).await;
-        let turn = talk.say_marked(&text, &mark).await;
-        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let next = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
-        breakpoint.remove().await.unwrap();
-
-        for (column, taken) in [("first turn", &first), ("next turn", &next)] {
-            println!("{} {column}: {taken:?}", platform.word());
-            for (row, measured) in [("queue requests", taken.queue), ("table writes", taken.writes)]
-            {
-                let told = number(&counts, row, column);
-                assert!(
-                    measured <= told && told <= ROOM * measured,
-                    "{} {column}, {row}: {measured}, the document says {told}",
-                    platform.word()
-                );
-            }
+        let mut measured = Vec::new();
+        for _ in 0..THREADS {
+            let [first, next] = two_turns(&world, platform).await;
+            println!("{} first turn: {first:?}, next turn: {next:?}", platform.word());
+            measured.push((first, next));
         }
-        talk.finish().await;
+        let least =
+            |of: fn(&(Taken, Taken)) -> f64| measured.iter().map(of).fold(f64::INFINITY, f64::min);
+        for (row, column, least) in [
+            ("queue requests", "first turn", least(|(first, _)| first.queue)),
+            ("table writes", "first turn", least(|(first, _)| first.writes)),
+            ("queue requests", "next turn", least(|(_, next)| next.queue)),
+            ("table writes", "next turn", least(|(_, next)| next.writes)),
+        ] {
+            let told = number(&counts, row, column);
+            assert!(
+                least <= told && told <= ROOM * least,
+                "{} {column}, {row}: {least}, the document says {told}",
+                platform.word()
+            );
+        }
     }
+}
+
+/// The first and the next turn of a thread.
+async fn two_turns(world: &World, platform: Platform) -> [Taken; 2] {
+    let (text, mark) = marked(PROMPT);
+    let breakpoint = world.breakpoint(&noted(&mark)).await;
+    let (mut talk, turn) = world.begin_marked(platform, &text, &mark).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let first = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
+    breakpoint.remove().await.unwrap();
+
+    let (text, mark) = marked(PROMPT);
+    let breakpoint = world.breakpoint(&noted(&mark)).await;
+    let turn = talk.say_marked(&text, &mark).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let next = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
+    breakpoint.remove().await.unwrap();
+    talk.finish().await;
+    [first, next]
 }
 
 /// Looks whose calls are counted: on a machine with much other work one of them may take longer, and renews its claim.

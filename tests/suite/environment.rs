@@ -121,7 +121,9 @@ async fn outranked() {
     for (text, said) in [("{set-up: [echo manager >made.txt]}", "manager"), ("off", "No such file")]
     {
         let (repository, text) = (repository.name.clone(), text.to_owned());
-        let change = SettingsChange::Environment { repository: repository.clone(), text };
+        let repository_name = repository.clone();
+        let change =
+            SettingsChange::Environment { repository: repository_name, text, beside: Vec::new() };
         set(world, Platform::Discord, change).await;
         let chosen = [("repo", &*repository)];
         let (talk, turn) =

@@ -16,6 +16,7 @@ mod environment;
 mod faults;
 mod forge;
 mod forge_accounts;
+mod forge_beside;
 mod forge_fixes;
 mod functions;
 mod fuzz;
@@ -148,6 +149,7 @@ fn behind() -> Vec<Trial> {
         // What takes minutes comes first, so that it is not waited for at the end.
         emulated::trials(),
         forge::trials(),
+        forge_beside::trials(),
         forge_fixes::trials(),
         native::trials(),
         agents::trials(),

@@ -181,19 +181,10 @@ impl<'a> Performing<'a> {
         })?;
         match effect {
             ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
-            ForgeEffect::Carry {
-                repository,
-                wanted,
-                pull,
-                submodule,
-                size_kb,
-                within_ms,
-                watch,
-            } => {
+            ForgeEffect::Carry { repository, wanted, pull, to, size_kb, within_ms, watch } => {
                 let sandboxes = self.sandboxes().await?;
-                let (at, submodule) = (wanted.as_deref(), submodule.as_deref());
-                let pull = pull.as_ref();
-                let what = Wanted { repository, at, pull, submodule, size_kb: *size_kb };
+                let (at, pull) = (wanted.as_deref(), pull.as_ref());
+                let what = Wanted { repository, at, pull, to, size_kb: *size_kb };
                 let carry = sandboxes.carry(forge.client(), target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }

@@ -253,7 +253,9 @@ impl Sandboxes {
                 let clone = self.clone_repository(sandbox, generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
-            SandboxEffect::ReadRecipe { at } => self.read_recipe(sandbox, generation, at).await,
+            SandboxEffect::ReadRecipe { at, said } => {
+                self.read_recipe(sandbox, generation, (at, said.as_deref())).await
+            }
             SandboxEffect::SetUp { work, since_ticks, after_ms, bounds, watch } => {
                 let (at, what) = ((sandbox, generation), (&*work.services, &*work.steps));
                 let left_ms = || context.visible_until_ms().saturating_sub(context.now_ms());

@@ -11,6 +11,8 @@ use bobbin_core::records::publication::{Outgoing, PushEnd};
 use self::forge::Place;
 use self::sandbox::Carrier;
 
+#[path = "carry/beside.rs"]
+mod beside;
 #[path = "carry/forge.rs"]
 mod forge;
 #[path = "carry/merged.rs"]

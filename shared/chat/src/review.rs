@@ -5,8 +5,9 @@
 //! (`\u{202e}`). The space without a width, by which quoted words mention nobody, is `␣`. The third of three
 //! backticks, which would end a block of code, is `ˋ`.
 
-use bobbin_core::records::card::{PublishOffer, Review};
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::base::ids::is_short_name;
+use bobbin_core::records::card::{OfferOfAll, PublishOffer, Review};
+use bobbin_core::records::message::{PublishStep, ShowOf};
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::text::{shorten, visible};
 
@@ -97,11 +98,15 @@ pub(crate) fn too_long(left_over: usize) -> String {
     )
 }
 
-/// What a form wants to be shown; both texts in the notation.
+/// What a form wants to be shown of the repository of which it showed this commit; both texts in the notation.
 ///
 /// # Errors
 /// Which of them is too long, in words for the person.
-pub(crate) fn edited(subject: &str, body: &str) -> Result<PublishStep, String> {
+pub(crate) fn edited(
+    subject: &str,
+    body: &str,
+    commit: Option<&str>,
+) -> Result<PublishStep, String> {
     let read = |text: &str| meant(&text.replace("\r\n", "\n")).trim().to_owned();
     let (subject, body) = (read(subject), read(body));
     for (name, text, most) in
@@ -115,7 +120,9 @@ pub(crate) fn edited(subject: &str, body: &str) -> Result<PublishStep, String> {
         }
     }
     let subject = Some(subject).filter(|subject| !subject.is_empty());
-    Ok(PublishStep::Show { subject, body: Some(body) })
+    let of = commit.filter(|commit| is_commit(commit));
+    let of = of.map(|commit| ShowOf::Commit(commit.to_owned()));
+    Ok(PublishStep::Show { subject, body: Some(body), of })
 }
 
 /// What a command wants to be shown; a text that was left out is made of the work.
@@ -124,12 +131,22 @@ pub(crate) fn asked(subject: Option<&str>, body: Option<&str>) -> PublishStep {
         let text = text?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     };
-    PublishStep::Show { subject: given(subject), body: given(body) }
+    PublishStep::Show { subject: given(subject), body: given(body), of: None }
 }
 
 /// The step of the button that publishes what was shown; `None` if this is no commit.
 pub(crate) fn push(commit: &str) -> Option<PublishStep> {
     is_commit(commit).then(|| PublishStep::Push { commit: commit.to_owned() })
+}
+
+/// The step of the button that publishes what was shown of several repositories; `None` if this is no name.
+pub(crate) fn push_all(name: &str) -> Option<PublishStep> {
+    is_short_name(name).then(|| PublishStep::PushAll { name: name.to_owned() })
+}
+
+/// Label of that button.
+pub(crate) fn label_of_all(offer: &OfferOfAll) -> String {
+    format!("Publish all {}", offer.repositories)
 }
 
 /// Whether this is a commit's whole name.
@@ -231,6 +248,7 @@ pub(crate) mod tests {
             files_total: 3,
             workflows: 0,
             offer: PublishOffer::Open,
+            all: None,
             is_draft: true,
         }
     }
@@ -275,17 +293,17 @@ pub(crate) mod tests {
     fn form_refuses_texts_that_are_too_long() {
         let long = "x".repeat(BODY_CHARS_MAX + 1);
         assert_eq!(
-            edited("Add", &long),
+            edited("Add", &long, None),
             Err(format!(
                 "The text has {} characters; at most {BODY_CHARS_MAX} are possible. Nothing was changed.",
                 BODY_CHARS_MAX + 1
             ))
         );
-        let subject = edited(&"x".repeat(121), "").expect_err("it is too long");
+        let subject = edited(&"x".repeat(121), "", None).expect_err("it is too long");
         assert!(subject.starts_with("The subject has 121 characters; at most 120"), "{subject}");
-        let step = edited(" ", "a\r\nb \\u{200b}@␣c\n");
+        let step = edited(" ", "a\r\nb \\u{200b}@␣c\n", None);
         let body = Some("a\nb \u{200b}@\u{200b}c".to_owned());
-        assert_eq!(step, Ok(PublishStep::Show { subject: None, body }));
+        assert_eq!(step, Ok(PublishStep::Show { subject: None, body, of: None }));
     }
 
     #[test]

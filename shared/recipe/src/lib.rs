@@ -35,11 +35,20 @@ pub fn recipe_of(files: &ProjectFiles) -> Option<Recipe> {
     kinds.iter().find_map(|find| find(files))
 }
 
-/// The recipe of a tenant's own text, which is written as `.bobbin/environment.yaml` is.
+/// What a tenant's own text says of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsRecipe {
+    /// Its recipe; `None`: its own files count.
+    pub recipe: Option<Recipe>,
+    /// The repositories beside it, as `owner/name`.
+    pub repositories: Vec<String>,
+}
+
+/// Reads a tenant's own text, which is written as `.bobbin/environment.yaml` is, with one key more: `repositories`.
 ///
 /// # Errors
 /// What to change, and on which line.
-pub fn of_settings(text: &str) -> Result<Recipe, String> {
+pub fn of_settings(text: &str) -> Result<SettingsRecipe, String> {
     let read = files::text(text.as_bytes()).and_then(own::of_settings);
     read.map_err(|unread| unread.to_string())
 }

@@ -5,7 +5,10 @@ use bobbin_core::records::recipe::{
     NAME_BYTES_MAX, ProjectService, Recipe, RecipeSource, RecipeStep, STEPS_MAX,
     is_refused_variable,
 };
+use bobbin_core::tenant::environments;
+use bobbin_core::tenant::repositories_beside::BESIDE_MAX;
 
+use crate::SettingsRecipe;
 use crate::files::{self, ProjectFiles};
 use crate::gathered::{NAMED_MAX, VARIABLES_MAX, bounded, is_tool_word};
 use crate::node::{NodeValue, Pair, RecipeNode, Unread};
@@ -14,6 +17,8 @@ use crate::{steps, syntax, variables};
 
 const PATH: &str = ".bobbin/environment.yaml";
 const KEYS: [&str; 6] = ["set-up", "start", "services", "ports", "tools", "variables"];
+/// A key of settings alone.
+const REPOSITORIES: &str = "repositories";
 const STEP_KEYS: [&str; 2] = ["name", "run"];
 const SERVICES: [(&str, ProjectService); 2] =
     [("postgres", ProjectService::Postgres), ("redis", ProjectService::Redis)];
@@ -21,7 +26,14 @@ const SERVICES: [(&str, ProjectService); 2] =
 pub(crate) fn find(files: &ProjectFiles) -> Option<Recipe> {
     let bytes = files.texts.get(PATH)?;
     let read = files::text(bytes).and_then(|text| {
-        let mut recipe = read(text, RecipeSource::File(PATH.to_owned()))?;
+        let SettingsRecipe { recipe, repositories } =
+            read(text, RecipeSource::File(PATH.to_owned()))?;
+        let mut recipe =
+            recipe.unwrap_or_else(|| Recipe::empty(RecipeSource::File(PATH.to_owned())));
+        if !repositories.is_empty() {
+            let sentence = "`repositories` counts in the tenant's settings alone.";
+            recipe.refused.push(sentence.to_owned());
+        }
         let names: Vec<String> = recipe.variables.keys().cloned().collect();
         for name in names.iter().filter(|name| is_refused_variable(name)) {
             recipe.variables.remove(name);
@@ -33,17 +45,19 @@ pub(crate) fn find(files: &ProjectFiles) -> Option<Recipe> {
     Some(read.unwrap_or_else(|unread| files::unreadable(PATH, &unread)))
 }
 
-pub(crate) fn of_settings(text: &str) -> Result<Recipe, Unread> {
-    read(text, RecipeSource::Settings).and_then(bounded)
+pub(crate) fn of_settings(text: &str) -> Result<SettingsRecipe, Unread> {
+    let read = read(text, RecipeSource::Settings)?;
+    Ok(SettingsRecipe { recipe: read.recipe.map(bounded).transpose()?, ..read })
 }
 
-fn read(text: &str, from: RecipeSource) -> Result<Recipe, Unread> {
+fn read(text: &str, from: RecipeSource) -> Result<SettingsRecipe, Unread> {
     let root = syntax::yaml(text)?;
     let pairs = root.map().ok_or_else(|| {
         let words = format!("begin with one of the keys {}", listed(&KEYS));
         Unread::at(root.line, words)
     })?;
     let mut recipe = Recipe::empty(from);
+    let mut repositories = Vec::new();
     for Pair { key, line, value } in pairs {
         match key.as_str() {
             "set-up" => recipe.set_up = steps_of(key, *line, value)?,
@@ -55,10 +69,20 @@ fn read(text: &str, from: RecipeSource) -> Result<Recipe, Unread> {
                 let variables = entries(key, *line, value, VARIABLES_MAX, variable)?;
                 recipe.variables = variables.into_iter().collect();
             }
+            REPOSITORIES => repositories = each(key, *line, value, BESIDE_MAX, repository)?,
             _ => return Err(unknown(key, *line, &KEYS)),
         }
     }
-    Ok(recipe)
+    // Who only wants repositories beside one leaves the rest to its files.
+    let is_said = repositories.is_empty() || pairs.len() > 1;
+    Ok(SettingsRecipe { recipe: is_said.then_some(recipe), repositories })
+}
+
+fn repository(item: &RecipeNode) -> Result<String, String> {
+    let name = item.text().filter(|name| environments::repository(name).is_some());
+    let name =
+        name.ok_or("`repositories` takes names such as `acme/api`, of the default branch")?;
+    Ok(name.trim().to_owned())
 }
 
 fn unknown(key: &str, line: usize, keys: &[&str]) -> Unread {

@@ -125,7 +125,7 @@ impl SimThread {
     /// What is brought into a sandbox.
     pub(super) fn carried(&self, repository: &ForgeRepository) -> Carried {
         let base = self.forge.branches.get(&repository.branch).cloned();
-        Carried { repository: repository.clone(), default: None, base }
+        Carried { repository: repository.clone(), default: None, folder: None, base }
     }
 
     fn prompts_in(&self, home: &Home, generation: u32) -> usize {
@@ -174,7 +174,8 @@ impl SimThread {
     }
 
     fn call(&self, moving: &Moving<'_>, new: Work) -> PushCall {
-        let publication = self.record.as_ref().and_then(|record| record.publication.as_ref());
+        let publication =
+            self.record.as_ref().and_then(|record| record.published.publication.as_ref());
         PushCall {
             branch: moving.branch.to_owned(),
             old: moving.old.map(str::to_owned),
@@ -187,7 +188,8 @@ impl SimThread {
     pub(super) fn pushed(&mut self, call: PushCall) -> PushEnd {
         let PushCall { branch, old, new, recorded } = call;
         let old = old.as_deref();
-        let moving = Moving { branch: &branch, old, new: &new.commit, follows: None };
+        let repository = 42;
+        let moving = Moving { repository, branch: &branch, old, new: &new.commit, follows: None };
         if let Some(ended) = self.forge.before(&moving) {
             return ended;
         }
@@ -260,7 +262,8 @@ impl SimThread {
 
     /// A person does something at the forge. False: there is nothing to do it with.
     fn at_forge(&mut self, what: AtForge) -> bool {
-        let publication = self.record.as_ref().and_then(|record| record.publication.as_ref());
+        let publication =
+            self.record.as_ref().and_then(|record| record.published.publication.as_ref());
         let Some(branch) = publication.map(|publication| publication.branch.clone()) else {
             return false;
         };

@@ -183,7 +183,7 @@ pub fn connect(to: Option<SandboxKey>) -> Work {
 
 /// Somebody wants to see what would be published.
 pub fn propose() -> Work {
-    publish(PublishStep::Show { subject: None, body: None })
+    publish(PublishStep::Show { subject: None, body: None, of: None })
 }
 
 /// Somebody presses on a proposal.

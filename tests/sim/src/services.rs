@@ -16,7 +16,9 @@ use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
-use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
+use bobbin_core::records::carried::{
+    Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
+};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::checks::Check;
 use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead};
@@ -86,6 +88,8 @@ impl From<Missed> for Event {
 /// A branch that is to move.
 #[derive(Debug, Clone, Copy)]
 pub struct Moving<'a> {
+    /// The forge's id of its repository.
+    pub repository: u64,
     pub branch: &'a str,
     /// Where it has to be; none: it must not exist.
     pub old: Option<&'a str>,
@@ -190,14 +194,15 @@ pub trait Services {
         _generation: u32,
         repository: &ForgeRepository,
         _wanted: Option<&str>,
-        _submodule: Option<&str>,
+        _to: &CarriedTo,
     ) -> Result<(Carried, LeftOut), NotCloned> {
-        let carried = Carried { repository: repository.clone(), default: None, base: None };
+        let repository = repository.clone();
+        let carried = Carried { repository, default: None, folder: None, base: None };
         Ok((carried, LeftOut::default()))
     }
 
-    /// What the workspace holds beyond the commit that was brought.
-    fn outgoing(&mut self, _generation: u32) -> Outgoing {
+    /// What the checkout holds beyond the commit that was brought.
+    fn outgoing(&mut self, _generation: u32, _carried: &Carried) -> Outgoing {
         Outgoing::Unchanged
     }
 
@@ -485,15 +490,14 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
         ForgeEffect::PostReview { number, review, .. } => {
             Event::ReviewPosted(on.review(*number, review))
         }
-        ForgeEffect::Carry { repository, wanted, pull, submodule, watch, .. } => {
+        ForgeEffect::Carry { repository, wanted, pull, to, watch, .. } => {
             if let Some(by) = watch.as_ref().and_then(|watched| on.cancelled_by(watched)) {
                 return Event::CancelSeen { by };
             }
             match on.stands(generation) {
                 SandboxState::Gone => Event::Failed(Failure::SandboxGone),
                 SandboxState::Running => {
-                    let (wanted, submodule) = (wanted.as_deref(), submodule.as_deref());
-                    match on.carry(generation, repository, wanted, submodule) {
+                    match on.carry(generation, repository, wanted.as_deref(), to) {
                         Ok((mut carried, left_out)) => {
                             if let Some(pull) = pull
                                 && let FoundPull::There { head, .. } = on.given_pull(pull.number)
@@ -509,16 +513,18 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
                 _ => Event::Failed(silent()),
             }
         }
-        ForgeEffect::ReadOutgoing { .. } => match on.stands(generation) {
+        ForgeEffect::ReadOutgoing { carried, .. } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
-            SandboxState::Running => Event::OutgoingRead(on.outgoing(generation)),
+            SandboxState::Running => Event::OutgoingRead(on.outgoing(generation, carried)),
             _ => Event::Failed(silent()),
         },
-        ForgeEffect::Push { branch, old, new, follows, .. } => match on.stands(generation) {
+        ForgeEffect::Push { carried, branch, old, new, follows } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
             SandboxState::Running => {
                 let (old, follows) = (old.as_deref(), follows.as_deref());
-                Event::Pushed(on.push(generation, &Moving { branch, old, new, follows }))
+                let repository = carried.repository.id;
+                let moving = Moving { repository, branch, old, new, follows };
+                Event::Pushed(on.push(generation, &moving))
             }
             _ => Event::Failed(silent()),
         },
@@ -653,7 +659,7 @@ fn of_project(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -
         SandboxEffect::StartProject { .. } => {
             Event::ProjectStarted { failed: on.start_project(generation) }
         }
-        SandboxEffect::ReadRecipe { at } => Event::RecipeRead(on.read_recipe(generation, at)),
+        SandboxEffect::ReadRecipe { at, .. } => Event::RecipeRead(on.read_recipe(generation, at)),
         _ => Event::Failed(silent()),
     }
 }

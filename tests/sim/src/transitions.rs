@@ -37,6 +37,7 @@ impl Transition {
             Work::Connect { .. } => "connect",
             Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
+            Work::Publish { step: PublishStep::PushAll { .. }, .. } => "publish all",
             Work::Publish { step: PublishStep::Fix { .. }, .. } => "fix",
             Work::Publish { step: PublishStep::Fixed { .. }, .. } => "fixed",
             Work::Publish { step: PublishStep::Review { .. }, .. } => "review",

@@ -105,7 +105,7 @@ async fn pressable<'w>(world: &'w World, forge: &'w TestForge, press: Press) -> 
     let card = offered(&talk, &turn, "Open pull request").await;
     talk.press(&card, "Open pull request").await;
     let card = talk.see(ANSWER_MS_MAX, "the work is shown", is_review).await;
-    let publication = world.session(&talk.thread.key).await.unwrap().publication.unwrap();
+    let publication = world.session(&talk.thread.key).await.unwrap().published.publication.unwrap();
     let name = publication.shown.unwrap().commit;
     Pressable { press, world, talk, repository, card, name }
 }

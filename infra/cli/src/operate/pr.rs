@@ -29,19 +29,55 @@ struct PullRequestAnswer {
     shown: Option<Proposal>,
     /// The pull request.
     pull_request: Option<PullRequestRef>,
+    /// What stands beside it.
+    beside: Vec<BesideAnswer>,
+}
+
+/// A repository beside the thread's.
+#[derive(Serialize)]
+struct BesideAnswer {
+    /// `owner/name`.
+    repository: String,
+    /// Short name of the branch.
+    branch: Option<String>,
+    /// The pull request.
+    pull_request: Option<PullRequestRef>,
 }
 
 impl PullRequestAnswer {
-    fn new(thread: &ThreadKey, result: &'static str, known: Option<Publication>) -> Self {
+    fn new(thread: &ThreadKey, result: &'static str, session: Session) -> Self {
         let thread = thread.clone();
-        let Some(Publication { branch, pushed, shown, pull_request, .. }) = known else {
+        let each = session.sandbox.project.beside.iter().map(|one| &one.repository);
+        let beside = each.map(|repository| {
+            let known = session.published.of(Some(repository.id));
+            BesideAnswer {
+                repository: repository.name.clone(),
+                branch: known.map(|known| known.branch.clone()),
+                pull_request: known.and_then(|known| known.pull_request.clone()),
+            }
+        });
+        let beside = beside.collect();
+        let Some(Publication { branch, pushed, shown, pull_request, .. }) =
+            session.published.publication
+        else {
             let (branch, pushed, shown, pull_request) = (None, None, None, None);
-            return Self { thread, result, branch, pushed, shown, pull_request };
+            return Self { thread, result, branch, pushed, shown, pull_request, beside };
         };
-        Self { thread, result, branch: Some(branch), pushed, shown, pull_request }
+        Self { thread, result, branch: Some(branch), pushed, shown, pull_request, beside }
     }
 
     fn words(&self, stack: &Stack) -> String {
+        let each = self.beside.iter().map(|one| match &one.pull_request {
+            Some(there) => {
+                format!("\n{}: pull request #{}: {}", one.repository, there.number, there.page)
+            }
+            None => format!("\n{}: no pull request; the thread has its button", one.repository),
+        });
+        let beside: String = each.collect();
+        format!("{}{beside}", self.own_words(stack))
+    }
+
+    fn own_words(&self, stack: &Stack) -> String {
         let proposal = |shown: &Proposal| {
             format!("{}\n\n{}\n\nCommit {}", shown.subject, shown.body, shown.commit)
         };
@@ -69,27 +105,27 @@ impl PullRequestAnswer {
 pub async fn show(stack: &Stack, what: &ShowPullRequest) -> Result<Output, CommandError> {
     let thread = &what.thread.key(stack).await?;
     let (session, _) = show::record(stack, thread).await?;
-    let known = session.publication;
-    let (result, status) = match &known {
+    let (result, status) = match &session.published.publication {
         Some(Publication { pull_request: Some(_), .. }) => ("open", ExitStatus::Done),
         Some(Publication { shown: Some(_), .. }) => ("shown", ExitStatus::Done),
         _ => ("none", ExitStatus::Notice),
     };
-    let answer = PullRequestAnswer::new(thread, result, known);
+    let answer = PullRequestAnswer::new(thread, result, session);
     Output::new(answer.words(stack), &answer, status)
 }
 
 pub async fn open(stack: &Stack, what: &OpenPullRequest) -> Result<Output, CommandError> {
     let thread = &what.thread.key(stack).await?;
-    let step = PublishStep::Show { subject: what.subject.clone(), body: what.body.clone() };
+    let step =
+        PublishStep::Show { subject: what.subject.clone(), body: what.body.clone(), of: None };
     let until = Instant::now() + Duration::from_millis(what.wait_ms);
     let (mut session, mut is_over) = ask(stack, thread, step, until).await?;
-    let shown = session.publication.as_ref().and_then(|known| known.shown.clone());
+    let shown = session.published.publication.as_ref().and_then(|known| known.shown.clone());
     let mut result = if shown.is_some() { "shown" } else { "failed" };
     if let (true, true, Some(Proposal { commit, .. })) = (what.yes, is_over, shown) {
         let step = PublishStep::Push { commit: commit.clone() };
         (session, is_over) = ask(stack, thread, step, until).await?;
-        let is_there = session.publication.as_ref().is_some_and(|known| {
+        let is_there = session.published.publication.as_ref().is_some_and(|known| {
             known.pull_request.is_some() && known.pushed.as_ref() == Some(&commit)
         });
         result = if is_there { "open" } else { "failed" };
@@ -99,7 +135,7 @@ pub async fn open(stack: &Stack, what: &OpenPullRequest) -> Result<Output, Comma
         (true, "failed") => (result, ExitStatus::Failed),
         (true, _) => (result, ExitStatus::Done),
     };
-    let answer = PullRequestAnswer::new(thread, result, session.publication);
+    let answer = PullRequestAnswer::new(thread, result, session);
     Output::new(answer.words(stack), &answer, status)
 }
 

@@ -65,6 +65,12 @@ impl Lane<'_> {
             }
             return self.secret_link(control, wish, &settings, now_ms).await;
         }
+        let read = match with_recipe_read(change) {
+            Ok(read) => read,
+            Err(why) if membership.manages => return Ok(why),
+            Err(_) => return Ok(NotChanged::NotAllowed.to_string()),
+        };
+        let change = &read;
         let tenant = control.thread.tenant();
         for _ in 0..RACES_MAX {
             let changed = settings.changed(&control.id, change, &control.by, &membership, now_ms);
@@ -73,9 +79,6 @@ impl Lane<'_> {
                 Err(refused) => return Ok(refused.to_string()),
             };
             if let Some(why) = self.no_such_provider(change, &settings) {
-                return Ok(why);
-            }
-            if let Some(why) = no_recipe(change) {
                 return Ok(why);
             }
             if let Some(why) = self.no_such_agent(change, &tenant).await {
@@ -223,17 +226,51 @@ fn named(thread: &ThreadKey, list: SettingsList, id: &str) -> String {
     shown.unwrap_or_else(|| format!("`{id}`"))
 }
 
-/// Why a text does not say how a project is made ready.
-fn no_recipe(change: &SettingsChange) -> Option<String> {
-    let SettingsChange::Environment { text, .. } = change else { return None };
-    let is_word = [OFF, OWN].iter().any(|word| text.trim().eq_ignore_ascii_case(word));
-    let wrong = if is_word { None } else { bobbin_recipe::of_settings(text).err() };
-    wrong.map(|wrong| format!("{wrong} Nothing was changed."))
+/// The change, with the repositories that the text of an environment names; else why that text says nothing.
+fn with_recipe_read(change: &SettingsChange) -> Result<SettingsChange, String> {
+    let SettingsChange::Environment { repository, text, .. } = change else {
+        return Ok(change.clone());
+    };
+    if [OFF, OWN].iter().any(|word| text.trim().eq_ignore_ascii_case(word)) {
+        return Ok(change.clone());
+    }
+    let read = bobbin_recipe::of_settings(text);
+    let read = read.map_err(|wrong| format!("{wrong} Nothing was changed."))?;
+    let is_itself = |one: &String| one.eq_ignore_ascii_case(repository.trim());
+    if read.repositories.iter().any(is_itself) {
+        return Err(format!(
+            "`repositories` names those beside {repository}: leave it out itself. Nothing was changed."
+        ));
+    }
+    let text = if read.recipe.is_some() { text } else { OWN };
+    Ok(SettingsChange::Environment {
+        repository: repository.clone(),
+        text: text.to_owned(),
+        beside: read.repositories,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repositories_beside_are_read_from_the_text() {
+        let change = |text: &str, beside: &[&str]| SettingsChange::Environment {
+            repository: "acme/web".to_owned(),
+            text: text.to_owned(),
+            beside: beside.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let only = "{repositories: [acme/api]}";
+        assert_eq!(with_recipe_read(&change(only, &[])), Ok(change(OWN, &["acme/api"])));
+        let both = "{repositories: [acme/api], set-up: [make]}";
+        assert_eq!(with_recipe_read(&change(both, &[])), Ok(change(both, &["acme/api"])));
+        assert_eq!(with_recipe_read(&change(OFF, &[])), Ok(change(OFF, &[])));
+        assert_eq!(
+            with_recipe_read(&change("{repositories: [Acme/Web]}", &[])),
+            Err("`repositories` names those beside acme/web: leave it out itself. Nothing was changed.".to_owned())
+        );
+    }
 
     #[test]
     fn channels_are_shown_as_the_chat_shows_them_and_people_by_their_ids() {

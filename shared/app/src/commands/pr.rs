@@ -38,13 +38,16 @@ const fn asked_for(step: &PublishStep, runs: bool) -> &'static str {
         (PublishStep::Push { .. }, false) => {
             "This was requested: the thread says when the pull request is open."
         }
+        (PublishStep::PushAll { .. }, false) => {
+            "This was requested: the thread says of each repository when its pull request is open."
+        }
         (PublishStep::Fix { .. } | PublishStep::Fixed { .. }, false) => {
             "This was requested: Bobbin looks at the pull request, and the thread shows the task."
         }
         (PublishStep::Fix { .. } | PublishStep::Fixed { .. }, true) => {
             "This was requested: it begins after the running and waiting tasks."
         }
-        (PublishStep::Push { .. }, true) => {
+        (PublishStep::Push { .. } | PublishStep::PushAll { .. }, true) => {
             "This was requested: it is done after the running and waiting tasks, if the files are still those that were shown."
         }
         (PublishStep::Review { .. }, false) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::{Event, NotCloned};
-use bobbin_core::records::carried::{Carried, ForgeRepository};
+use bobbin_core::records::carried::{Carried, CarriedTo, ForgeRepository};
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_forge::git::{Fetch, ObjectId, RefName};
@@ -40,8 +40,6 @@ const PARTS_BYTES_MAX: u64 = 500 * MIB;
 const SURELY_LARGE_KB: u64 = 2 * WHOLE_BYTES_MAX / 1024;
 /// Commits of a history that is too large as a whole, in a straight line.
 const DEPTH: u32 = 50;
-/// Where the copy names the ends of its history.
-const SHALLOW: &str = ".bobbin/origin.git/shallow";
 /// Most ends of a history.
 const ENDS_MAX: usize = 4_000;
 /// Exit code of the script for "nothing stands there yet".
@@ -60,8 +58,8 @@ pub struct Wanted<'a> {
     pub at: Option<&'a str>,
     /// The pull request whose head is wanted instead.
     pub pull: Option<&'a GivenPull>,
-    /// Its folder in the repository that is there already; `None`: it is that repository.
-    pub submodule: Option<&'a str>,
+    /// Where it belongs.
+    pub to: &'a CarriedTo,
     /// The forge's estimate of its size in kilobytes; 0 if unknown.
     pub size_kb: u64,
 }
@@ -161,28 +159,31 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        Wanted { repository, at: wanted, pull, submodule, size_kb }: Wanted<'_>,
+        Wanted { repository, at: wanted, pull, to, size_kb }: Wanted<'_>,
         within: Duration,
     ) -> Result<Event, NotCarried> {
         let at = at(repository).ok_or_else(|| unusable("its name"))?;
-        // Two submodules may be of one repository.
-        let store = match (submodule, wanted) {
-            (Some(_), Some(commit)) => format!("submodule-{}-{commit}.git", repository.id),
-            _ => "origin.git".to_owned(),
+        let store = match (to, wanted) {
+            // Two submodules may be of one repository.
+            (CarriedTo::Submodule(_), Some(commit)) => {
+                format!("submodule-{}-{commit}.git", repository.id)
+            }
+            (CarriedTo::Beside(_), _) => store_of(Some(repository.id)),
+            _ => store_of(None),
         };
         let address = &*repository.address;
         let of = self.name(target.sandbox, target.generation);
-        let script = Script { provider: &*self.provider, address, store, submodule, of };
+        let script = Script { provider: &*self.provider, address, store, to, of };
         let look = async {
             let sandbox = self.find_running(target.sandbox, target.generation).await?;
             let there = script.run(&sandbox, &Tip::default(), "look", LOOK).await?;
             Ok::<_, NotCarried>((sandbox, there))
         };
         let tip = async {
-            match (submodule, wanted) {
+            match (to, wanted) {
                 _ if pull.is_some() => pull_tip(forge, &at, pull).await,
                 // A branch of that name is not meant.
-                (Some(_), Some(commit)) => {
+                (CarriedTo::Submodule(_), Some(commit)) => {
                     let commit = commit.parse().map_err(|_| unusable("its commit"))?;
                     Ok(Tip::at(None, Some(commit)))
                 }
@@ -213,7 +214,8 @@ impl Sandboxes {
             None => tip.branch.unwrap_or_else(|| repository.branch.clone()),
         };
         let repository = ForgeRepository { branch, ..repository.clone() };
-        let carried = Carried { repository, default: None, base: brought(&made.text) };
+        let base = brought(&made.text);
+        let carried = Carried { repository, default: None, folder: None, base };
         Ok(Event::Carried { carried, left_out: Box::new(left_out(&made.text)) })
     }
 
@@ -307,7 +309,9 @@ impl Sandboxes {
         (branch, commit): (&RefName, ObjectId),
     ) -> Result<bool, Failure> {
         let sandbox = self.find_running(target.sandbox, target.generation).await?;
-        let (Some(at), Some(shallow)) = (at(&carried.repository), self.ends(&sandbox).await?)
+        let store = store(carried);
+        let (Some(at), Some(shallow)) =
+            (at(&carried.repository), self.ends(&sandbox, &store).await?)
         else {
             return Ok(false);
         };
@@ -326,6 +330,7 @@ impl Sandboxes {
             Err(_) => return Ok(false),
         }
         let environment = BTreeMap::from([
+            ("BOBBIN_STORE".to_owned(), store),
             ("BOBBIN_REF".to_owned(), branch.as_str().to_owned()),
             ("BOBBIN_COMMIT".to_owned(), commit.to_string()),
             ("BOBBIN_PIECES".to_owned(), pieces.counts()),
@@ -335,8 +340,9 @@ impl Sandboxes {
     }
 
     /// Where the history in the sandbox ends; `None` if that cannot be read.
-    async fn ends(&self, sandbox: &Sandbox) -> Result<Option<Vec<ObjectId>>, Failure> {
-        let lines = match self.provider.get_file(sandbox, SHALLOW).await {
+    async fn ends(&self, sandbox: &Sandbox, store: &str) -> Result<Option<Vec<ObjectId>>, Failure> {
+        let lines = match self.provider.get_file(sandbox, &format!(".bobbin/{store}/shallow")).await
+        {
             Ok(lines) => lines,
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(Vec::new())),
             Err(error) => return Err(error.failure),
@@ -344,6 +350,24 @@ impl Sandboxes {
         let lines = String::from_utf8_lossy(&lines);
         let ends: Result<Vec<ObjectId>, _> = lines.lines().map(str::parse).collect();
         Ok(ends.ok().filter(|ends| ends.len() <= ENDS_MAX))
+    }
+}
+
+/// Name of the copy of a repository, in the sandbox beside the checkout.
+pub(super) fn store(carried: &Carried) -> String {
+    store_of(carried.folder.as_ref().map(|_| carried.repository.id))
+}
+
+/// Name of the copy of the repository with this id beside the thread's; `None`: of the thread's.
+fn store_of(beside: Option<u64>) -> String {
+    beside.map_or_else(|| "origin.git".to_owned(), |id| format!("beside-{id}.git"))
+}
+
+/// The checkout of a repository, by the workspace of the thread.
+pub(super) fn checkout(workspace: &str, carried: &Carried) -> String {
+    match &carried.folder {
+        None => workspace.to_owned(),
+        Some(folder) => format!("{workspace}/{folder}"),
     }
 }
 
@@ -433,7 +457,7 @@ struct Script<'a> {
     provider: &'a dyn Provider,
     address: &'a str,
     store: String,
-    submodule: Option<&'a str>,
+    to: &'a CarriedTo,
     /// Name of the sandbox.
     of: String,
 }
@@ -447,11 +471,18 @@ impl Script<'_> {
         within: Duration,
     ) -> Result<ScriptOutput, NotCarried> {
         let commit = commit.map(|commit| commit.to_string()).unwrap_or_default();
+        let nothing = String::new();
+        let (submodule, beside) = match self.to {
+            CarriedTo::Project => (&nothing, &nothing),
+            CarriedTo::Submodule(folder) => (folder, &nothing),
+            CarriedTo::Beside(folder) => (&nothing, folder),
+        };
         let of_pull = |part: fn(&PullTip) -> String| pull.as_ref().map(part).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.address.to_owned()),
             ("BOBBIN_STORE".to_owned(), self.store.clone()),
-            ("BOBBIN_SUBMODULE".to_owned(), self.submodule.unwrap_or_default().to_owned()),
+            ("BOBBIN_SUBMODULE".to_owned(), submodule.clone()),
+            ("BOBBIN_BESIDE".to_owned(), beside.clone()),
             ("BOBBIN_BRANCH".to_owned(), branch.clone().unwrap_or_default()),
             ("BOBBIN_COMMIT".to_owned(), commit),
             ("BOBBIN_PULL".to_owned(), of_pull(|pull| pull.number.to_string())),

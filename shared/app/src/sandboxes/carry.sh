@@ -1,6 +1,7 @@
 # Makes the repository where the agent works out of packs that the worker has put into the sandbox. Set in the
 # environment: BOBBIN_ORIGIN, its https address; BOBBIN_STORE, the name of the copy beside the checkout;
-# BOBBIN_SUBMODULE, its folder in the project, empty if it is the project; BOBBIN_BRANCH, the branch, empty for a tag or
+# BOBBIN_SUBMODULE, its folder in the project if it is a submodule, else empty; BOBBIN_BESIDE, its folder there if it
+# stands beside the project's files, else empty; BOBBIN_BRANCH, the branch, empty for a tag or
 # a commit; BOBBIN_COMMIT, the commit, empty if there is none yet; BOBBIN_PULL, the number of the pull request whose head
 # that commit is, empty if it is none, BOBBIN_INTO and BOBBIN_INTO_COMMIT, the branch into which that is to be merged, and
 # where it is; BOBBIN_PIECES, how many files each pack comes in, or
@@ -10,7 +11,7 @@
 umask 077
 root=$(pwd)
 project="$root/project"
-into="$project${BOBBIN_SUBMODULE:+/$BOBBIN_SUBMODULE}"
+into="$project${BOBBIN_SUBMODULE:+/$BOBBIN_SUBMODULE}${BOBBIN_BESIDE:+/$BOBBIN_BESIDE}"
 store="$root/.bobbin/$BOBBIN_STORE"
 pieces="$root/.bobbin/carried"
 export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true GIT_CONFIG_NOSYSTEM=1 GIT_NO_LAZY_FETCH=1
@@ -26,9 +27,9 @@ done_() {
   [ -s "$store/shallow" ] && printf 'history\t%s\n' "$(git_ -C "$store" rev-list --count refs/bobbin/base)"
   # Where git looks for it: below the project's own folder of git.
   [ -z "$BOBBIN_SUBMODULE" ] || of_project submodule absorbgitdirs >/dev/null 2>&1 || exit 1
-  say_prebuilt
+  [ -n "$BOBBIN_BESIDE" ] || say_prebuilt
   left_out "$into"
-  [ -n "$BOBBIN_SUBMODULE" ] || named
+  [ -n "$BOBBIN_SUBMODULE$BOBBIN_BESIDE" ] || named
   exit 0
 }
 of_project() { GIT_LITERAL_PATHSPECS=1 git_ -C "$project" "$@" -- "$BOBBIN_SUBMODULE"; }
@@ -49,7 +50,13 @@ if [ -n "$BOBBIN_SUBMODULE" ]; then
   [ "$(cd "$into" 2>/dev/null && pwd -P)" = "$(cd "$project" && pwd -P)/$BOBBIN_SUBMODULE" ] ||
     { echo "its folder is not in the checkout"; exit 1; }
 fi
-if [ -e "$into/.git" ] && { [ -n "$BOBBIN_SUBMODULE" ] || ! is_of_builder; }; then
+if [ -n "$BOBBIN_BESIDE" ]; then
+  # No link of the repository leads elsewhere, and no file of it stands in the way.
+  mkdir -p "${into%/*}" 2>/dev/null &&
+    [ "$(cd "${into%/*}" && pwd -P)" = "$(cd "$project" && pwd -P)/${BOBBIN_BESIDE%/*}" ] && [ ! -L "$into" ] ||
+    { echo "the repository has something of its own at ${BOBBIN_BESIDE%/*}"; exit 1; }
+fi
+if [ -e "$into/.git" ] && { [ -n "$BOBBIN_SUBMODULE$BOBBIN_BESIDE" ] || ! is_of_builder; }; then
   rm -rf "$pieces"
   [ "$(git -C "$into" config remote.origin.url </dev/null)" = "$BOBBIN_ORIGIN" ] && done_
   echo "another repository stands in its place"
@@ -113,7 +120,7 @@ if [ -n "$BOBBIN_SUBMODULE" ]; then
   # A fetch of the project finds nothing for a submodule, and would fail over that.
   git_ -C "$project" config fetch.recurseSubmodules false
 fi
-if [ -n "$BOBBIN_SUBMODULE" ]; then
+if [ -n "$BOBBIN_SUBMODULE$BOBBIN_BESIDE" ]; then
   if mv -T "$side/project" "$into"; then echo new; else [ -e "$into/.git" ] || exit 1; fi
 else
   settle "$side/project" "$into" || exit 1

@@ -75,7 +75,7 @@ pub(super) fn left_out(text: &str) -> LeftOut {
     let says = |word: &str| text.lines().any(|line| line == word);
     let (is_new, is_prebuilt) = (says("new"), says("prebuilt"));
     let (submodules, large) = (listed("submodule"), listed("large"));
-    LeftOut { submodules, named, large, history, is_new, is_prebuilt }
+    LeftOut { submodules, named, large, beside: Vec::new(), history, is_new, is_prebuilt }
 }
 
 /// Reads the script's line about a submodule: commit, address and path. The repository's makers wrote the last two.
@@ -333,6 +333,7 @@ mod tests {
                 submodules: vec!["lib/one".to_owned()],
                 named: Vec::new(),
                 large: vec!["model one.bin".to_owned()],
+                beside: Vec::new(),
                 history: None,
                 is_new: false,
                 is_prebuilt: false,

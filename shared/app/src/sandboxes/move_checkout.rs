@@ -11,6 +11,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::carried::Carried;
 use bobbin_forge::Forge;
 
+use super::carry::{checkout, store};
 use super::{Sandboxes, WorkTarget};
 
 const SCRIPT: &str = include_str!("move_checkout.sh");
@@ -37,7 +38,8 @@ impl Sandboxes {
             return Err(not_moved("the newest commit of the branch could not be brought"));
         };
         let environment = BTreeMap::from([
-            ("BOBBIN_WORKSPACE".to_owned(), target.workspace.path().to_owned()),
+            ("BOBBIN_WORKSPACE".to_owned(), checkout(target.workspace.path(), carried)),
+            ("BOBBIN_STORE".to_owned(), store(carried)),
             ("BOBBIN_BASE".to_owned(), carried.base.clone().unwrap_or_default()),
             ("BOBBIN_PUSHED".to_owned(), pushed.unwrap_or_default().to_owned()),
             ("BOBBIN_BRANCH".to_owned(), branch.clone()),

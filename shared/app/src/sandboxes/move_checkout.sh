@@ -1,11 +1,11 @@
 # Moves a checkout to the newest commit of its branch, if it holds nothing that was not pushed. Set in the environment:
-# BOBBIN_WORKSPACE, the checkout; BOBBIN_BASE, the commit that was brought; BOBBIN_PUSHED, the commit that was pushed
+# BOBBIN_WORKSPACE, the checkout; BOBBIN_STORE, the name of the copy beside it; BOBBIN_BASE, the commit that was brought; BOBBIN_PUSHED, the commit that was pushed
 # last, empty if there is none; BOBBIN_BRANCH, the short name of the branch; BOBBIN_COMMIT, its newest commit, which the
 # copy beside the checkout has. Runs in the sandbox's working directory, by any POSIX shell. Exit codes: 0 moved, 3 the
 # checkout holds other work, 1 anything else.
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true GIT_CONFIG_NOSYSTEM=1 GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
-store="$(pwd -P)/.bobbin/origin.git"
+store="$(pwd -P)/.bobbin/$BOBBIN_STORE"
 git_() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c gc.auto=0 "$@" </dev/null; }
 cd "$BOBBIN_WORKSPACE" 2>/dev/null && top=$(git_ rev-parse --show-toplevel 2>/dev/null) && [ "$top" = "$(pwd -P)" ] ||
   exit 3

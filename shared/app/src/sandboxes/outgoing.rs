@@ -19,7 +19,7 @@ use bobbin_forge::outgoing::{self, Compared, NotOutgoing, OutgoingWork};
 use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt};
 use bobbin_sandbox::{ErrorKind, Sandbox};
 
-use super::carry::{at, told};
+use super::carry::{at, checkout, told};
 use super::workspace::WORKSPACE;
 use super::{Sandboxes, WorkTarget};
 
@@ -227,11 +227,9 @@ impl Sandboxes {
         let base = commit(base)?;
         let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let out = format!(".bobbin/outgoing/{}", target.thread.short_hash());
-        let environment = environment(
-            (target.workspace.path(), &out),
-            (&base, &carried.repository.branch),
-            wanted,
-        );
+        let checkout = checkout(target.workspace.path(), carried);
+        let environment =
+            environment((&checkout, &out), (&base, &carried.repository.branch), wanted);
         let ran = self.provider.exec(&sandbox, SCRIPT, &environment, WITHIN).await;
         let ran = ran.map_err(|error| match error.kind {
             ErrorKind::CommandTimeout => NotRead::Refused(

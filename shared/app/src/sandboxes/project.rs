@@ -60,24 +60,23 @@ impl Sandboxes {
         &self,
         key: &SandboxKey,
         generation: u32,
-        at: &RecipeAt,
+        (at, said): (&RecipeAt, Option<&str>),
     ) -> Result<Event, Failure> {
         let sandbox = self.find_running(key, generation).await?;
-        let said = match at {
-            RecipeAt::Settings(text) => bobbin_recipe::of_settings(text).ok().map(Box::new),
-            _ => None,
-        };
+        let own = said.and_then(|text| bobbin_recipe::of_settings(text).ok());
+        let own = own.and_then(|own| own.recipe).map(Box::new);
         let at = match at {
             RecipeAt::Origin => "origin".to_owned(),
             RecipeAt::Base(commit) => format!("base {commit}"),
             RecipeAt::Brought(branch) => format!("brought {branch}"),
-            RecipeAt::Settings(_) | RecipeAt::Nowhere => String::new(),
+            RecipeAt::Nowhere => String::new(),
         };
         let environment = BTreeMap::from([
             ("BOBBIN_AT".to_owned(), at),
             ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
             ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
             ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
+            ("BOBBIN_SAID".to_owned(), said.unwrap_or_default().to_owned()),
         ]);
         let timeout = Duration::from_millis(READ_MS_MAX);
         let text = match self.provider.exec(&sandbox, READ, &environment, timeout).await {
@@ -88,7 +87,7 @@ impl Sandboxes {
         };
         let found = found(&text);
         // Without a clock nobody could tell the set-up's processes from others.
-        let recipe = said.or(found.recipe).filter(|_| found.ticks > 0);
+        let recipe = own.or(found.recipe).filter(|_| found.ticks > 0);
         let image = self.image();
         Ok(Event::RecipeRead(FoundRecipe { recipe, image, ..found }))
     }

@@ -17,7 +17,7 @@ use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::account::Account;
-use bobbin_core::records::carried::{ForgeRepository, Submodule};
+use bobbin_core::records::carried::{CarriedTo, ForgeRepository, Submodule};
 use bobbin_core::records::given_pull::GivenPull;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
@@ -206,9 +206,26 @@ impl Carrier {
         at: Option<&str>,
         size_kb: u64,
     ) -> Result<Event, Failure> {
-        let what =
-            Wanted { repository: &place.repository, at, pull: None, submodule: None, size_kb };
+        let what = Wanted {
+            repository: &place.repository,
+            at,
+            pull: None,
+            to: &CarriedTo::Project,
+            size_kb,
+        };
         self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
+    }
+
+    /// Carries a repository into a folder beside the thread's own.
+    pub async fn carry_beside(
+        &self,
+        forge: &SmallForge,
+        repository: &ForgeRepository,
+        folder: &str,
+    ) -> Event {
+        let to = &CarriedTo::Beside(folder.to_owned());
+        let what = Wanted { repository, at: None, pull: None, to, size_kb: 0 };
+        self.sandboxes.carry(forge, self.target(), what, 60_000).await.unwrap()
     }
 
     /// Carries a repository's submodule.
@@ -218,8 +235,8 @@ impl Carrier {
         repository: &ForgeRepository,
         one: &Submodule,
     ) -> Event {
-        let (at, submodule) = (Some(&*one.commit), Some(&*one.path));
-        let what = Wanted { repository, at, pull: None, submodule, size_kb: 0 };
+        let to = &CarriedTo::Submodule(one.path.clone());
+        let what = Wanted { repository, at: Some(&*one.commit), pull: None, to, size_kb: 0 };
         self.sandboxes.carry(forge, self.target(), what, 60_000).await.unwrap()
     }
 
@@ -236,7 +253,8 @@ impl Carrier {
     /// Carries the head of a pull request.
     pub async fn carry_pull(&self, place: &Place, pull: &GivenPull) -> Event {
         let (repository, pull) = (&place.repository, Some(pull));
-        let what = Wanted { repository, at: None, pull, submodule: None, size_kb: 0 };
+        let to = &CarriedTo::Project;
+        let what = Wanted { repository, at: None, pull, to, size_kb: 0 };
         self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await.unwrap()
     }
 

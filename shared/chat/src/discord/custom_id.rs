@@ -50,10 +50,21 @@ pub enum CustomId {
         /// The head that the card shows.
         head: String,
     },
+    /// Publish what was shown of several repositories.
+    PushAll {
+        /// Its name.
+        name: String,
+    },
     /// Open the form for subject and text of a pull request.
-    EditText,
+    EditText {
+        /// The commit that the message shows; `None`: an older build showed it.
+        of: Option<String>,
+    },
     /// That form, filled in.
-    Text,
+    Text {
+        /// The same.
+        of: Option<String>,
+    },
     /// Open the form for a further prompt.
     Reply,
     /// The form for a further prompt, filled in.
@@ -124,8 +135,11 @@ impl CustomId {
             Self::Fix { name } => format!("v1:fix:{name}"),
             Self::Review { name } => format!("v1:review:{name}"),
             Self::Act { act, head } => format!("v1:act:{}:{head}", act.word()),
-            Self::EditText => "v1:edit".to_owned(),
-            Self::Text => "v1:text".to_owned(),
+            Self::PushAll { name } => format!("v1:push-all:{name}"),
+            Self::EditText { of: None } => "v1:edit".to_owned(),
+            Self::EditText { of: Some(commit) } => format!("v1:edit:{commit}"),
+            Self::Text { of: None } => "v1:text".to_owned(),
+            Self::Text { of: Some(commit) } => format!("v1:text:{commit}"),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
             Self::Ask { ask, press } => {
@@ -170,8 +184,17 @@ impl CustomId {
             ["v1", "act", act, head] if plain(head) => {
                 Some(Self::Act { act: PullRequestAct::named(act)?, head: (*head).to_owned() })
             }
-            ["v1", "edit"] => Some(Self::EditText),
-            ["v1", "text"] => Some(Self::Text),
+            ["v1", "push-all", name] if plain(name) => {
+                Some(Self::PushAll { name: name.to_owned() })
+            }
+            ["v1", "edit"] => Some(Self::EditText { of: None }),
+            ["v1", "edit", commit] if plain(commit) => {
+                Some(Self::EditText { of: Some(commit.to_owned()) })
+            }
+            ["v1", "text"] => Some(Self::Text { of: None }),
+            ["v1", "text", commit] if plain(commit) => {
+                Some(Self::Text { of: Some(commit.to_owned()) })
+            }
             ["v1", "reply"] => Some(Self::Reply),
             ["v1", "say"] => Some(Self::Say),
             ["v1", "ask", ask, press] if plain(ask) => {

@@ -27,7 +27,7 @@ const BODY: &str = "body";
 
 /// The form, with both texts of the clicked message; `None` if that does not show them whole.
 #[must_use]
-pub(super) fn open(components: &[Value]) -> Option<HttpAnswer> {
+pub(super) fn open(components: &[Value], of: Option<String>) -> Option<HttpAnswer> {
     let (subject, body) = shown(components)?;
     // A value longer than the bound would be refused; what is too long is told when the form comes back.
     let bound = |text: &str, most: usize| most.max(units(text)).min(FORM_TEXT_UNITS_MAX);
@@ -40,8 +40,9 @@ pub(super) fn open(components: &[Value]) -> Option<HttpAnswer> {
         labelled("Subject", hint(&subject), subject_input),
         labelled("Text", hint(&body), body_input),
     ];
+    let id = CustomId::Text { of }.text();
     Some(HttpAnswer::json(
-        &json!({"type": 9, "data": {"custom_id": CustomId::Text.text(), "title": EDIT, "components": fields}}),
+        &json!({"type": 9, "data": {"custom_id": id, "title": EDIT, "components": fields}}),
     ))
 }
 
@@ -58,17 +59,20 @@ fn shown(components: &[Value]) -> Option<(String, String)> {
 }
 
 /// The step of the form, filled in; `None` if it is not ours.
-pub(super) fn filled(modal: &Modal) -> Option<Result<PublishStep, String>> {
+pub(super) fn filled(modal: &Modal, of: Option<&str>) -> Option<Result<PublishStep, String>> {
     let typed = |name: &str| modal.field(name)?.value.as_str();
-    Some(edited(typed(SUBJECT)?, typed(BODY).unwrap_or_default()))
+    Some(edited(typed(SUBJECT)?, typed(BODY).unwrap_or_default(), of))
 }
 
 #[cfg(test)]
 mod tests {
     use bobbin_core::records::card::Post;
+    use bobbin_core::records::message::ShowOf;
     use bobbin_core::records::publication::subject;
     use proptest::prelude::*;
     use serde_json::Value;
+
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -79,7 +83,7 @@ mod tests {
         let shown = post(&Post::Review(review(title, body))).body;
         let components = shown["components"].as_array().expect("components");
         let form: Value =
-            serde_json::from_str(&open(components).expect("a form").body).expect("JSON");
+            serde_json::from_str(&open(components, None).expect("a form").body).expect("JSON");
         assert_fits(CALLBACK, "post", &form);
         form
     }
@@ -91,7 +95,7 @@ mod tests {
             json!({"type": 18, "component": {"type": 4, "custom_id": component["custom_id"], "value": component["value"]}})
         };
         let modal = json!({"custom_id": "v1:text", "components": [part(0), part(1)]});
-        filled(&serde_json::from_value(modal).expect("a form")).expect("it is ours")
+        filled(&serde_json::from_value(modal).expect("a form"), Some(COMMIT)).expect("it is ours")
     }
 
     #[test]
@@ -121,6 +125,7 @@ mod tests {
             let exact = PublishStep::Show {
                 subject: Some(subject.trim().to_owned()),
                 body: Some(body.trim().to_owned()),
+                of: Some(ShowOf::Commit(COMMIT.to_owned())),
             };
             prop_assert_eq!(step, Ok(exact));
         }
@@ -130,7 +135,7 @@ mod tests {
     fn shortened_message_opens_no_form() {
         let shown = post(&Post::Review(review("Add", &"word ".repeat(200)))).body;
         let smaller = crate::discord::render::smaller(&shown).expect("it is long");
-        assert_eq!(open(smaller["components"].as_array().expect("components")), None);
-        assert_eq!(open(&[]), None);
+        assert_eq!(open(smaller["components"].as_array().expect("components"), None), None);
+        assert_eq!(open(&[], None), None);
     }
 }

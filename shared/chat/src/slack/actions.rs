@@ -19,6 +19,8 @@ pub const PUBLISH_ACTION: &str = "v1:publish:show";
 pub const FIX_ACTION: &str = "v1:publish:fix";
 /// Action id of the button that publishes what its message shows; its value is the commit.
 pub const PUSH_ACTION: &str = "v1:publish:push";
+/// Action id of the button that publishes what was shown of several repositories; its value is the name of that.
+pub const PUSH_ALL_ACTION: &str = "v1:publish:all";
 /// Action id of the button that posts an agent's review; its value is the review's name.
 pub const REVIEW_ACTION: &str = "v1:publish:review";
 /// Begins the action of what is done with an open pull request; its word follows, and the value is the head.

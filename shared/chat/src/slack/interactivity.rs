@@ -9,8 +9,8 @@ use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{
     ACT_ACTION, AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION,
-    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, REVIEW_ACTION, SEND, SET_UP_LOG_ACTION,
-    SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
+    FIX_ACTION, NOW_ACTION, PUBLISH_ACTION, PUSH_ACTION, PUSH_ALL_ACTION, REVIEW_ACTION, SEND,
+    SET_UP_LOG_ACTION, SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -102,6 +102,9 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     if action.action_id == PUSH_ACTION {
         return Some(Want::Publish { step: review::push(value)? });
     }
+    if action.action_id == PUSH_ALL_ACTION {
+        return Some(Want::Publish { step: review::push_all(value)? });
+    }
     if action.action_id == REVIEW_ACTION {
         return Some(Want::Publish { step: pull_review::step(value)? });
     }
@@ -112,7 +115,7 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     if action.action_id == EDIT_ACTION {
         let (subject, body) =
             (stated(interaction, SUBJECT_INPUT)?, stated(interaction, BODY_INPUT)?);
-        return Some(match review::edited(subject, body) {
+        return Some(match review::edited(subject, body, Some(value)) {
             Ok(step) => Want::Publish { step },
             Err(text) => Want::Say { text },
         });

@@ -88,7 +88,7 @@ pub(super) fn environment(words: &str) -> Option<SettingsChange> {
     }
     let (repository, text) = rest.trim().split_once(char::is_whitespace)?;
     let (repository, text) = (repository.to_owned(), decoded(text));
-    Some(SettingsChange::Environment { repository, text })
+    Some(SettingsChange::Environment { repository, text, beside: Vec::new() })
 }
 
 /// Parses the words after `/bobbin config` about a secret: `secret acme/api NPM_TOKEN registry.example.com set-up`, or

@@ -11,7 +11,7 @@ use crate::base::person::Person;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
-use crate::records::carried::{Carried, ForgeRepository};
+use crate::records::carried::{Carried, CarriedTo, ForgeRepository};
 use crate::records::checks::Check;
 use crate::records::drafted_review::NewPullReview;
 use crate::records::flags::ControlFlags;
@@ -150,6 +150,8 @@ pub enum SandboxEffect {
     ReadRecipe {
         /// Where that is in the sandbox.
         at: RecipeAt,
+        /// What managers have said instead.
+        said: Option<String>,
     },
     /// After a pause, begin the set-up unless it was begun, look at it, and end every process of one that is over.
     /// Answers `SetUpSeen` or `CancelSeen`.
@@ -208,8 +210,6 @@ pub enum RecipeAt {
     Base(String),
     /// This branch, in the copy beside the checkout.
     Brought(String),
-    /// Managers have said this instead.
-    Settings(String),
     /// It is not there, and what another branch says does not count.
     Nowhere,
 }
@@ -253,8 +253,8 @@ pub enum ForgeEffect {
         wanted: Option<String>,
         /// The pull request whose head is wanted instead.
         pull: Option<GivenPull>,
-        /// The folder of the thread's repository that it belongs in; `None`: it is that repository.
-        submodule: Option<String>,
+        /// Where it belongs.
+        to: CarriedTo,
         /// The forge's estimate of its size in kilobytes.
         size_kb: u64,
         /// Time limit in milliseconds.

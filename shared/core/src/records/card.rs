@@ -111,8 +111,19 @@ pub struct Review {
     pub workflows: u32,
     /// The button.
     pub offer: PublishOffer,
+    /// The button that publishes it with what was shown of other repositories.
+    pub all: Option<OfferOfAll>,
     /// It is opened as a draft.
     pub is_draft: bool,
+}
+
+/// The button that publishes all that was shown of several repositories.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OfferOfAll {
+    /// Its name, to which the button is bound.
+    pub name: String,
+    /// Number of the repositories.
+    pub repositories: usize,
 }
 
 /// An agent's review of a pull request, as shown in the thread.

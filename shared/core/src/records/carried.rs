@@ -46,9 +46,24 @@ pub struct Carried {
     /// The repository's default branch; `None`: the one that is named there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
+    /// Its folder in the thread's checkout; `None`: it is that checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// The commit that was asked for, else the newest of the branch when it was carried; `None` if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+}
+
+/// Where in a sandbox a repository is carried to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum CarriedTo {
+    /// Where the agent works.
+    #[default]
+    Project,
+    /// The folder of a submodule in the thread's repository.
+    Submodule(String),
+    /// A folder beside the thread's files, which git does not list among them.
+    Beside(String),
 }
 
 /// What a clone leaves out, if it is one. Paths in the repository, bounded by the code that lists them.
@@ -60,6 +75,8 @@ pub struct LeftOut {
     pub named: Vec<Submodule>,
     /// Git LFS files: only pointers are there.
     pub large: Vec<String>,
+    /// Repositories beside it that were not brought, each with the reason.
+    pub beside: Vec<String>,
     /// Number of commits that are there, if older ones are not.
     pub history: Option<u64>,
     /// It was brought now; false: it stood there.

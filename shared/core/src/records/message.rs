@@ -351,6 +351,14 @@ pub enum PublishStep {
         /// Text for it; `None`: made of the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<String>,
+        /// Of which repository; `None`: of the thread's, and of those beside it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<ShowOf>,
+    },
+    /// Push all that was shown of the repositories, in order, and open a pull request of each.
+    PushAll {
+        /// The name of what was shown.
+        name: String,
     },
     /// Push what was shown, and open its pull request.
     Push {
@@ -379,6 +387,16 @@ pub enum PublishStep {
         /// The head that was shown.
         head: String,
     },
+}
+
+/// The repository of which is shown what would be published.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShowOf {
+    /// The one of which this commit was shown before.
+    Commit(String),
+    /// The one beside the thread's with this id.
+    Beside(u64),
 }
 
 impl Work {
@@ -715,6 +733,9 @@ impl Want {
             Self::Connect { .. } => Some("Connect"),
             Self::Publish { step: PublishStep::Show { .. } } => Some("Preparing the pull request"),
             Self::Publish { step: PublishStep::Push { .. } } => Some("Opening the pull request"),
+            Self::Publish { step: PublishStep::PushAll { .. } } => {
+                Some("Opening the pull requests")
+            }
             Self::Publish { step: PublishStep::Fix { .. } | PublishStep::Fixed { .. } } => {
                 Some("Fixing the pull request")
             }

@@ -26,6 +26,10 @@ use crate::tenant::settings::AgentOptions;
 /// Observations of this delivery so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Observations {
+    /// Checkouts that could not be moved, or hold work of their own, by the repositories beside the thread's.
+    pub stays: BTreeMap<Option<u64>, Stays>,
+    /// The repository beside the thread's that the step in hand is about; `None`: the thread's own.
+    pub beside: Option<u64>,
     /// The sandbox, at its provider and in the table.
     pub sandbox: SandboxObserved,
     /// The agent and its run.
@@ -69,6 +73,8 @@ pub struct SandboxObserved {
     pub of_tenant: Option<u32>,
     /// The forge's answer about the repository to bring into it.
     pub found_repository: Option<FoundRepository>,
+    /// The repositories that are still to be carried beside it, as `owner/name`; `None` before that begins.
+    pub to_bring: Option<Vec<String>>,
     /// What the carried repository leaves out, while its submodules are brought: the named ones are still to come.
     pub bringing: Option<LeftOut>,
     /// The repository is in it.
@@ -168,8 +174,6 @@ pub struct ForgeObserved {
     pub stale: bool,
     /// The proposal is posted.
     pub is_shown: bool,
-    /// The checkout could not be moved, or holds work of its own.
-    pub stays: Option<Stays>,
     /// What the thread is told at the end.
     pub ending: Option<String>,
     /// A person's act is done, and nothing has to be said about it.

@@ -46,6 +46,77 @@ pub struct Publication {
     pub has_ended: bool,
 }
 
+/// The branches and pull requests of a thread's repositories.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Published {
+    /// Of its own repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Publication>,
+    /// Of those beside it.
+    #[serde(default, rename = "published_beside", skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<PublishedBeside>,
+}
+
+/// Branch and pull request of a repository beside the thread's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PublishedBeside {
+    /// The forge's id of the repository.
+    pub repository: u64,
+    /// They.
+    pub publication: Publication,
+}
+
+impl Published {
+    /// That of a repository beside the thread's; `None`: of the thread's own.
+    #[must_use]
+    pub fn of(&self, beside: Option<u64>) -> Option<&Publication> {
+        let Some(id) = beside else {
+            return self.publication.as_ref();
+        };
+        self.beside.iter().find(|one| one.repository == id).map(|one| &one.publication)
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, beside: Option<u64>) -> Option<&mut Publication> {
+        let Some(id) = beside else {
+            return self.publication.as_mut();
+        };
+        self.beside.iter_mut().find(|one| one.repository == id).map(|one| &mut one.publication)
+    }
+
+    /// The same, which begins with this.
+    pub fn of_or(
+        &mut self,
+        beside: Option<u64>,
+        new: impl FnOnce() -> Publication,
+    ) -> &mut Publication {
+        let Some(repository) = beside else {
+            return self.publication.get_or_insert_with(new);
+        };
+        let known = self.beside.iter().position(|one| one.repository == repository);
+        let place = known.unwrap_or_else(|| {
+            self.beside.push(PublishedBeside { repository, publication: new() });
+            self.beside.len() - 1
+        });
+        &mut self.beside[place].publication
+    }
+
+    /// What comes next begins a new branch.
+    pub fn forget(&mut self, beside: Option<u64>) {
+        match beside {
+            None => self.publication = None,
+            Some(id) => self.beside.retain(|one| one.repository != id),
+        }
+    }
+
+    /// All of them in order, with their repositories.
+    pub fn all(&self) -> impl Iterator<Item = (Option<u64>, &Publication)> {
+        let own = self.publication.iter().map(|publication| (None, publication));
+        let beside = self.beside.iter().map(|one| (Some(one.repository), &one.publication));
+        own.chain(beside)
+    }
+}
+
 /// What a person does with an open pull request, in their own name at the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

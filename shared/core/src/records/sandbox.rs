@@ -183,6 +183,9 @@ pub struct SandboxProject {
     /// The repository that a forge's app carried into this generation; `None` for one cloned from inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// The repositories that were carried beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Carried>,
     /// The pull request whose head that is, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<GivenPull>,
@@ -313,7 +316,8 @@ impl SandboxRecord {
     /// Whether a private repository is in it: then it is its thread's alone.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.project.carried.as_ref().is_some_and(|carried| carried.repository.is_private)
+        let mut carried = self.project.carried.iter().chain(&self.project.beside);
+        carried.any(|carried| carried.repository.is_private)
     }
 
     /// Whether it has to be written over `stored`.

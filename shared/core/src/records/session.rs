@@ -6,9 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{AgentSessionId, Ms, SandboxKey, ThreadKey};
+use crate::records::carried::Carried;
 use crate::records::drafted_review::PullReview;
 use crate::records::observations::Observations;
-use crate::records::publication::Publication;
+use crate::records::publication::{Publication, Published};
 use crate::records::sandbox::{Phase, SandboxRecord};
 use crate::records::turn::{EndedTurn, Turn};
 use crate::records::untold::Untold;
@@ -48,9 +49,9 @@ pub struct Session {
     /// Posts that the thread was not sent because it could not be written in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Untold>,
-    /// Its branch and pull request at the forge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub publication: Option<Publication>,
+    /// Its branches and pull requests at the forge.
+    #[serde(flatten)]
+    pub published: Published,
     /// The agent's review of a pull request that was shown last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<PullReview>,
@@ -214,12 +215,53 @@ impl Session {
             due_at_ms: None,
             shown: Vec::new(),
             untold: Vec::new(),
-            publication: None,
+            published: Published::default(),
             review: None,
             spent: 0,
             unknown: UnknownFields::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),
+        }
+    }
+
+    /// The repository that the step in hand is about, in the present sandbox; `None`: it is not there, or has no commit.
+    #[must_use]
+    pub fn carried(&self) -> Option<&Carried> {
+        let project = &self.sandbox.project;
+        let carried = match self.observed.beside {
+            None => project.carried.as_ref(),
+            Some(id) => project.beside.iter().find(|one| one.repository.id == id),
+        };
+        carried.filter(|carried| carried.base.is_some())
+    }
+
+    /// Branch and pull request of that repository.
+    #[must_use]
+    pub fn publication(&self) -> Option<&Publication> {
+        self.published.of(self.observed.beside)
+    }
+
+    /// The same, to be changed.
+    pub fn publication_mut(&mut self) -> Option<&mut Publication> {
+        self.published.of_mut(self.observed.beside)
+    }
+
+    /// The same, which begins with this.
+    pub fn publication_or(&mut self, new: impl FnOnce() -> Publication) -> &mut Publication {
+        self.published.of_or(self.observed.beside, new)
+    }
+
+    /// What comes next of that repository begins a new branch.
+    pub fn forget_publication(&mut self) {
+        self.published.forget(self.observed.beside);
+    }
+
+    /// From now on the step in hand is about this repository; `None`: the thread's. What was seen of another one does
+    /// not count for it.
+    pub fn turn_to(&mut self, beside: Option<u64>) {
+        if self.observed.beside != beside {
+            self.observed.beside = beside;
+            (self.observed.forge, self.observed.watch) = Default::default();
         }
     }
 

@@ -69,6 +69,9 @@ pub struct Watch {
 /// What fixes were begun for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct BegunFixes {
+    /// The one that was offered last, of a repository beside the thread's: its name tells which repository's it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<String>,
     /// Names, newest last: none is begun for twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
@@ -98,7 +101,7 @@ impl Watch {
             polled_at_ms: 0,
             due_at_ms: now_ms,
             fix: None,
-            begun: BegunFixes { names: Vec::new(), threads: Vec::new() },
+            begun: BegunFixes { offered: None, names: Vec::new(), threads: Vec::new() },
             heard: HeardRemarks {
                 remarks: Vec::new(),
                 refused: Vec::new(),

@@ -43,9 +43,7 @@ impl Environments {
     /// `named` is its name if it is one of the forge's. Another host's repository of the same name is another one.
     #[must_use]
     pub fn of(&self, repo: &str, named: Option<&str>) -> ProjectSetting<'_> {
-        let address = clone_address(repo);
-        let name = named.or_else(|| address.strip_prefix(DEFAULT_HOST)).and_then(usable);
-        match name.and_then(|name| self.0.get(&name)).map(String::as_str) {
+        match name_of(repo, named).and_then(|name| self.0.get(&name)).map(String::as_str) {
             None => ProjectSetting::Own,
             Some(OFF) => ProjectSetting::Off,
             Some(text) => ProjectSetting::Recipe(text),
@@ -71,6 +69,14 @@ impl Environments {
     pub fn all(&self) -> impl Iterator<Item = (&str, bool)> {
         self.0.iter().map(|(name, text)| (&**name, text == OFF))
     }
+}
+
+/// `owner/name` in small letters, of a repository as it was chosen for a sandbox; `None`: no setting can be about it.
+/// `named` is its name if it is one of the forge's.
+#[must_use]
+pub fn name_of(repo: &str, named: Option<&str>) -> Option<String> {
+    let address = clone_address(repo);
+    named.or_else(|| address.strip_prefix(DEFAULT_HOST)).and_then(usable)
 }
 
 /// The repository of a setting: `owner/name`, never all.

@@ -15,6 +15,7 @@ pub mod prices;
 pub mod project_networks;
 pub mod project_secrets;
 pub mod repositories;
+pub mod repositories_beside;
 pub mod runtime_mode;
 pub mod selection;
 pub mod settings;

@@ -529,6 +529,7 @@ mod tests {
                 branch: "main".to_owned(),
             },
             default: None,
+            folder: None,
             base: None,
         };
         let of = |repo: &str, carried: Option<Carried>| {

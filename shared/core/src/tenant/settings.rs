@@ -26,6 +26,7 @@ use crate::tenant::own_keys::OwnKey;
 use crate::tenant::project_networks::{NetworkAccess, NetworkRefused, ProjectNetworks};
 use crate::tenant::project_secrets::{ProjectSecret, ProjectSecrets, SecretRefused, SecretWish};
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
+use crate::tenant::repositories_beside::RepositoriesBeside;
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::selection::{PullRequests, PullRequestsBy, SUBMODULES, Selection, review_bots};
 
@@ -76,6 +77,9 @@ pub struct Settings {
     /// How projects are made ready.
     #[serde(skip_serializing_if = "Environments::is_empty")]
     pub environments: Environments,
+    /// Repositories beside others.
+    #[serde(skip_serializing_if = "RepositoriesBeside::is_empty")]
+    pub beside: RepositoriesBeside,
     /// Secrets of projects.
     #[serde(skip_serializing_if = "ProjectSecrets::is_empty")]
     pub project_secrets: ProjectSecrets,
@@ -155,6 +159,9 @@ pub enum SettingsChange {
         repository: String,
         /// A recipe, [`environments::OFF`] or [`environments::OWN`].
         text: String,
+        /// The repositories beside it, as the text names them: whoever can read a recipe fills this in.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<String>,
     },
     /// Store a secret of a project, whose value is entered on a page.
     Secret(SecretWish),
@@ -357,7 +364,7 @@ impl Settings {
             SettingsChange::Budgets { set } => {
                 set.iter().for_each(|(kind, amount)| next.budgets.set(*kind, *amount));
             }
-            SettingsChange::Environment { repository, text } => {
+            SettingsChange::Environment { repository, text, beside } => {
                 let name = environments::repository(repository)
                     .ok_or_else(|| unusable(repository, "a repository: name it as owner/name"))?;
                 if text.len() > ENVIRONMENT_BYTES_MAX {
@@ -367,6 +374,7 @@ impl Settings {
                 if !next.environments.set(&name, text) {
                     return Err(NotChanged::Full(ENVIRONMENTS_MAX));
                 }
+                next.beside.set(&name, beside);
             }
             SettingsChange::Secret(_) => return Err(SecretRefused::NoValue.into()),
             SettingsChange::RemoveSecret { repository, name } => {

@@ -22,14 +22,15 @@ use bobbin_core::records::given_secrets::{
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Prompt, PublishStep, Quote, Reply, Surface, Want, WhichSandbox, Work,
+    Operation, Overview, Prompt, PublishStep, Quote, Reply, ShowOf, Surface, Want, WhichSandbox,
+    Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::prebuild::{BeginsWith, BuildKey, BuiltProject, NewBuild, Prebuild};
 use bobbin_core::records::publication::{
-    Pressed, Proposal, Publication, PullRequestRef, PullRequestState,
+    Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef, PullRequestState,
 };
 use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
@@ -326,7 +327,10 @@ fn session(stage: Stage) -> Session {
         due_at_ms: Some(T + 1_800_000),
         shown: vec!["0123456789abcdef".to_owned()],
         untold: untold(),
-        publication: Some(publication()),
+        published: Published {
+            publication: Some(publication()),
+            beside: vec![PublishedBeside { repository: 1_296_270, publication: publication() }],
+        },
         review: Some(review()),
         spent: 1_230_000,
         unknown: UnknownFields::default(),
@@ -428,6 +432,7 @@ fn watch() -> Watch {
         responses: responses(),
         response_failures: 1,
         begun: BegunFixes {
+            offered: Some("89abcdef0123456789abcdef".to_owned()),
             names: vec!["89abcdef0123456789abcdef".to_owned()],
             threads: vec![BegunThread { id: "PRRT_1".to_owned(), comment: 12 }],
         },
@@ -571,8 +576,15 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             carried: Some(Carried {
                 repository: repository(),
                 default: Some("main".to_owned()),
+                folder: None,
                 base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
             }),
+            beside: vec![Carried {
+                repository: repository(),
+                default: None,
+                folder: Some(".bobbin/repositories/api".to_owned()),
+                base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+            }],
             pull: Some(given_pull()),
             set_up: Some(set_up()),
             secrets: Some(given_secrets()),
@@ -798,6 +810,7 @@ fn changes() -> [(&'static str, SettingsChange); 11] {
             SettingsChange::Environment {
                 repository: "acme/shop".to_owned(),
                 text: "{set-up: [make]}".to_owned(),
+                beside: vec!["acme/api".to_owned()],
             },
         ),
         (
@@ -849,6 +862,7 @@ fn settings() -> Settings {
         },
         environments: serde_json::from_value(serde_json::json!({"acme/shop": "{set-up: [make]}"}))
             .unwrap(),
+        beside: serde_json::from_value(serde_json::json!({"acme/shop": ["acme/api"]})).unwrap(),
         project_networks: serde_json::from_value(
             serde_json::json!({"acme/shop": {"access": "listed", "hosts": ["api.example.com"]}}),
         )
@@ -1203,8 +1217,13 @@ fn bodies() -> Vec<(&'static str, String)> {
                 step: PublishStep::Show {
                     subject: Some("Add the page".to_owned()),
                     body: Some("It is done.".to_owned()),
+                    of: Some(ShowOf::Commit("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned())),
                 },
             },
+        ),
+        control(
+            "control-publish-all",
+            Want::Publish { step: PublishStep::PushAll { name: review().name } },
         ),
         control("control-ask-destroy", Want::AskDestroy { sandbox: WhichSandbox::Here }),
         control(

@@ -1,8 +1,8 @@
 //! `.bobbin/environment.yaml`.
 
-use bobbin_recipe::of_settings;
+use bobbin_recipe::{of_settings, recipe_of};
 
-use crate::expected::{is, lines};
+use crate::expected::{is, lines, with};
 
 #[test]
 fn every_key_is_read_as_written() {
@@ -96,11 +96,28 @@ fn broken_yaml_names_its_line() {
 
 #[test]
 fn settings_are_the_tenants_own() {
-    let recipe =
-        of_settings("set-up: [make]\nvariables: {NODE_OPTIONS: --trace-warnings}").unwrap();
+    let said = of_settings("set-up: [make]\nvariables: {NODE_OPTIONS: --trace-warnings}").unwrap();
     assert_eq!(
-        lines(&recipe),
+        lines(&said.recipe.unwrap()),
         ["settings", "set-up make", "variable NODE_OPTIONS=--trace-warnings"]
+    );
+}
+
+#[test]
+fn settings_alone_name_repositories_beside() {
+    let said = of_settings("repositories: [acme/api, Acme/Docs]").unwrap();
+    assert_eq!(said.repositories, ["acme/api", "Acme/Docs"]);
+    assert_eq!(said.recipe, None, "the repository's own files count");
+    let said = of_settings("{repositories: [acme/api], set-up: [make]}").unwrap();
+    assert_eq!(lines(&said.recipe.unwrap()), ["settings", "set-up make"]);
+    let file = with(".bobbin/environment.yaml", "repositories: [acme/api]\nset-up: [make]\n");
+    assert_eq!(
+        lines(&recipe_of(&file).unwrap()),
+        [
+            ".bobbin/environment.yaml",
+            "set-up make",
+            "refused `repositories` counts in the tenant's settings alone.",
+        ]
     );
 }
 
@@ -123,6 +140,11 @@ fn errors_say_what_to_do_and_where() {
             "line 2: `services` takes `postgres` and `redis`: start others in a step",
         ),
         ("ports: [3000,\n 70000]", "line 2: `ports` takes whole numbers from 1 to 65535"),
+        (
+            "repositories: [acme/api@main]",
+            "line 1: `repositories` takes names such as `acme/api`, of the default branch",
+        ),
+        ("repositories: [a/b, a/c, a/d, a/e, a/f]", "line 1: `repositories` has more than 4 items"),
         ("ports: [80, 80]", "line 1: `ports` names the same twice: keep one"),
         (
             "tools:\n  node: '>=20'",

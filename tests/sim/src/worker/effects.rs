@@ -12,7 +12,9 @@ use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
-use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
+use bobbin_core::records::carried::{
+    Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
+};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Operation, Work};
@@ -146,9 +148,11 @@ impl Worker {
     fn at_forge(&self, inner: &Inner, generation: u32, effect: &ForgeEffect) -> Option<Late> {
         let (here, home) = (&inner.places[self.place], &inner.places[self.at()].home);
         match effect {
-            ForgeEffect::Push { branch, old, new, follows, .. } => {
+            ForgeEffect::Push { carried, branch, old, new, follows } => {
                 let (old, follows) = (old.as_deref(), follows.as_deref());
-                let call = here.push_call(home, generation, &Moving { branch, old, new, follows });
+                let repository = carried.repository.id;
+                let moving = Moving { repository, branch, old, new, follows };
+                let call = here.push_call(home, generation, &moving);
                 let is_running = home.is_running(generation, inner.now_ms);
                 call.ok().filter(|_| is_running).map(Late::Push)
             }
@@ -449,13 +453,13 @@ impl Services for Here<'_> {
         generation: u32,
         repository: &ForgeRepository,
         _: Option<&str>,
-        _: Option<&str>,
+        _: &CarriedTo,
     ) -> Result<(Carried, LeftOut), NotCloned> {
         let left_out = self.clone_into(generation, &repository.name)?;
         Ok((self.inner.places[self.worker.place].carried(repository), left_out))
     }
 
-    fn outgoing(&mut self, generation: u32) -> Outgoing {
+    fn outgoing(&mut self, generation: u32, _: &Carried) -> Outgoing {
         if self.inner.troubled() && self.inner.dice.falls(30) {
             return Outgoing::Refused { why: "the work is too large.".to_owned() };
         }

@@ -560,6 +560,7 @@ fn incomplete_clone_is_reported_once() {
             submodules: vec!["lib".to_owned(), "vendor/x".to_owned()],
             large: vec!["model.bin".to_owned()],
             named: Vec::new(),
+            beside: Vec::new(),
             history: Some(50),
             is_new: true,
             is_prebuilt: false,

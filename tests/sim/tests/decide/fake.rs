@@ -134,7 +134,13 @@ pub(super) struct State {
     pub(super) asked_forge: Vec<String>,
     /// Submodules that were carried, in order: folder, repository and commit.
     pub(super) submodules: Vec<String>,
-    /// Folders whose submodule cannot be carried.
+    /// Repositories that were carried beside the thread's, in order: folder and repository.
+    pub(super) carried_beside: Vec<String>,
+    /// The work in their checkouts, by their ids.
+    pub(super) outgoing_beside: BTreeMap<u64, Outgoing>,
+    /// The checks of pull requests, by number.
+    pub(super) checks_of: BTreeMap<u64, Vec<Check>>,
+    /// Folders into which nothing can be carried.
     pub(super) not_cloned_too: BTreeMap<String, NotCloned>,
     /// What submodules leave out, by their folders.
     pub(super) left_out_too: BTreeMap<String, LeftOut>,
@@ -503,12 +509,23 @@ impl Services for Here<'_> {
         generation: u32,
         repository: &ForgeRepository,
         wanted: Option<&str>,
-        submodule: Option<&str>,
+        to: &CarriedTo,
     ) -> Result<(Carried, LeftOut), NotCloned> {
-        if let Some(path) = submodule {
-            let at = wanted.unwrap_or_default();
-            self.s.submodules.push(format!("{path}: {}@{at}", repository.name));
-            let carried = Carried { repository: repository.clone(), default: None, base: None };
+        let base = self.s.branches.get(&repository.branch).cloned();
+        let carried = Carried { repository: repository.clone(), default: None, folder: None, base };
+        let path = match to {
+            CarriedTo::Project => None,
+            CarriedTo::Submodule(path) => {
+                let at = wanted.unwrap_or_default();
+                self.s.submodules.push(format!("{path}: {}@{at}", repository.name));
+                Some(path)
+            }
+            CarriedTo::Beside(folder) => {
+                self.s.carried_beside.push(format!("{folder}: {}", repository.name));
+                Some(folder)
+            }
+        };
+        if let Some(path) = path {
             return match self.s.not_cloned_too.remove(path) {
                 Some(why) => Err(why),
                 None => Ok((carried, self.s.left_out_too.remove(path).unwrap_or_default())),
@@ -519,16 +536,19 @@ impl Services for Here<'_> {
         }
         let at = wanted.map(|at| format!("@{at}")).unwrap_or_default();
         self.s.carried.insert(generation, format!("{}{at}", repository.name));
-        let base = self.s.branches.get(&repository.branch).cloned();
-        let carried = Carried { repository: repository.clone(), default: None, base };
         Ok((carried, self.s.left_out.clone()))
     }
 
-    fn outgoing(&mut self, _: u32) -> Outgoing {
-        self.s.outgoing.clone().unwrap_or(Outgoing::Unchanged)
+    fn outgoing(&mut self, _: u32, carried: &Carried) -> Outgoing {
+        let work = match carried.folder {
+            None => self.s.outgoing.clone(),
+            Some(_) => self.s.outgoing_beside.get(&carried.repository.id).cloned(),
+        };
+        work.unwrap_or(Outgoing::Unchanged)
     }
 
-    fn push(&mut self, _: u32, &Moving { branch, old, new, follows }: &Moving<'_>) -> PushEnd {
+    fn push(&mut self, _: u32, moving: &Moving<'_>) -> PushEnd {
+        let &Moving { repository, branch, old, new, follows } = moving;
         if let Some(ended) = self.s.push_ends.pop() {
             return ended;
         }
@@ -542,19 +562,19 @@ impl Services for Here<'_> {
                 None => PushEnd::Moved { at: None },
             };
         }
-        let is_shown =
-            matches!(&self.s.outgoing, Some(Outgoing::Ready { commit, .. }) if commit == new);
+        let outgoing = self.s.outgoing_beside.get(&repository).or(self.s.outgoing.as_ref());
+        let is_shown = matches!(outgoing, Some(Outgoing::Ready { commit, .. }) if commit == new);
         if !is_shown {
             return PushEnd::Changed;
         }
         if old.is_some_and(|old| self.s.theirs.contains(old)) && follows != old {
             self.s.over_theirs.push(new.to_owned());
         }
-        self.s.branches.insert(branch.to_owned(), new.to_owned());
-        let changed = match &self.s.outgoing {
+        let changed = match outgoing {
             Some(Outgoing::Ready { files, .. }) => files.clone(),
             _ => Vec::new(),
         };
+        self.s.branches.insert(branch.to_owned(), new.to_owned());
         self.s.pushes.push((branch.to_owned(), old.map(str::to_owned), new.to_owned()));
         PushEnd::Done { changed }
     }
@@ -651,7 +671,12 @@ impl Services for Here<'_> {
         let of = |(_, seen): &&(String, PullRequestSeen)| seen.at.number == number;
         let (branch, seen) = self.s.pulls.iter().find(of).ok_or_else(unknown)?;
         let head = self.s.branches.get(branch).map_or("", String::as_str);
-        Ok(polled(seen, branch, head))
+        let mut watched = polled(seen, branch, head);
+        if let Some(checks) = self.s.checks_of.get(&number) {
+            watched.pull.totals.checks = checks.len();
+            watched.pull.checks.clone_from(checks);
+        }
+        Ok(watched)
     }
 
     fn act(&mut self, _: u64, act: PullRequestAct, head: &str, person: &str) -> ActEnd {

@@ -477,7 +477,7 @@ fn commit_of_a_person_and_the_base_are_brought_first() {
     hint(&world);
     let name = offered(&world).unwrap();
     deliver_until_done(&world, &press("x1", &name), 1);
-    let branch = record(&world).publication.unwrap().branch;
+    let branch = record(&world).published.publication.unwrap().branch;
     assert_eq!(world.with(|s| s.brought.clone()), [branch.clone(), "main".to_owned()]);
     let text = asked(&world);
     assert!(

@@ -203,6 +203,7 @@ fn submodules_come_where_somebody_chose_so() {
                 LeftOut {
                     submodules: vec!["vendor".to_owned()],
                     large: vec!["a.bin".to_owned()],
+                    beside: Vec::new(),
                     history: Some(50),
                     is_new: true,
                     is_prebuilt: false,

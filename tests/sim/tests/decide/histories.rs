@@ -187,7 +187,7 @@ impl History {
         let prompted = self.world.with(|s| s.prompted.len());
         // The first task of the thread was one, too.
         assert!(prompted <= turns + 1, "seed {seed}: {prompted} prompts of {turns} fixes");
-        let watch = record(&self.world).publication.and_then(|one| one.watch);
+        let watch = record(&self.world).published.publication.and_then(|one| one.watch);
         if let Some(fix) = watch.and_then(|watch| watch.fix) {
             self.fixes.insert(fix.name, fix.items);
         }

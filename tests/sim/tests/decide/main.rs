@@ -4,6 +4,7 @@
 
 mod absence;
 mod acts;
+mod beside;
 mod budget;
 mod capped;
 mod choice;
@@ -49,7 +50,9 @@ use bobbin_core::protocol::ports::{ExpectedVersions, Loaded, Saved, World};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::About;
 use bobbin_core::records::card::{CardState, Post, ShownFile};
-use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository, LeftOut};
+use bobbin_core::records::carried::{
+    Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
+};
 use bobbin_core::records::changes::{self, Changes, How};
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;

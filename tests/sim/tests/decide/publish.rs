@@ -48,7 +48,7 @@ pub(super) fn publish(id: &str, step: PublishStep, channel: &str) -> Message {
 }
 
 pub(super) fn show(id: &str) -> Message {
-    publish(id, PublishStep::Show { subject: None, body: None }, "10")
+    publish(id, PublishStep::Show { subject: None, body: None, of: None }, "10")
 }
 
 pub(super) fn press(id: &str, commit: &str) -> Message {
@@ -59,7 +59,7 @@ pub(super) fn act(id: &str, act: PullRequestAct, head: &str) -> Message {
     publish(id, PublishStep::Act { act, head: head.to_owned() }, "10")
 }
 
-fn reviews(world: &Fake) -> Vec<Review> {
+pub(super) fn reviews(world: &Fake) -> Vec<Review> {
     world.with(|s| {
         let shown = s.posts.values().filter_map(|post| match post {
             Post::Review(review) => Some(review.clone()),
@@ -80,7 +80,7 @@ pub(super) fn notices(world: &Fake) -> Vec<String> {
 }
 
 fn branch(world: &Fake) -> String {
-    record(world).publication.unwrap().branch
+    record(world).published.publication.unwrap().branch
 }
 
 pub(super) fn published() -> Fake {
@@ -207,7 +207,7 @@ fn persons_commit_on_the_branch_stays() {
     deliver_until_done(&world, &press("p6", third), 1);
     let last = world.with(|s| s.pushes.last().cloned());
     assert_eq!(last, Some((branch, Some("cccc".to_owned()), third.to_owned())));
-    assert_eq!(record(&world).publication.unwrap().theirs.as_deref(), Some("cccc"));
+    assert_eq!(record(&world).published.publication.unwrap().theirs.as_deref(), Some("cccc"));
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn crash_while_publishing_pushes_once() {
         let told = notices(world);
         assert_eq!(told.len(), 1, "{crash}: {told:?}");
         assert!(told[0].starts_with("Pull request #1 is "), "{crash}: {told:?}");
-        assert_eq!(record(world).publication.unwrap().pressed, None, "{crash}");
+        assert_eq!(record(world).published.publication.unwrap().pressed, None, "{crash}");
     });
     assert!(crashes > 10, "{crashes}");
 }

@@ -33,7 +33,7 @@ pub(super) fn polls(world: &Fake) -> u32 {
 }
 
 pub(super) fn watch(world: &Fake) -> Option<Watch> {
-    record(world).publication?.watch
+    record(world).published.publication?.watch
 }
 
 /// How often a card was posted or edited.
@@ -276,7 +276,10 @@ fn next_task_starts_from_the_new_base() {
         "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may be other than before.)\n\ndo it"
     );
     let now = record(&world);
-    assert_eq!((now.publication, now.sandbox.project.carried.unwrap().base), (None, Some(newest)));
+    assert_eq!(
+        (now.published.publication, now.sandbox.project.carried.unwrap().base),
+        (None, Some(newest))
+    );
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!((world.with(|s| s.checkouts_moved.len()), &*told_last(&world)), (1, "do it"));
 }

@@ -1,6 +1,7 @@
 # Prints how a repository says that its project is made ready: files and names of the newest commit of its default
 # branch. Set in the environment: BOBBIN_AT, where that commit is (`origin`, `base ID` or `brought BRANCH`);
-# BOBBIN_WANTED, paths, one a line; BOBBIN_BYTES, of one file; BOBBIN_LOCKS, names of lock files, one a line.
+# BOBBIN_WANTED, paths, one a line; BOBBIN_BYTES, of one file; BOBBIN_LOCKS, names of lock files, one a line;
+# BOBBIN_SAID, what managers say instead of those files.
 # Devcontainers in folders of their own come beside. Runs in the sandbox's working directory, by any POSIX shell.
 # Nothing of the repository is run.
 root=$(pwd -P)
@@ -26,15 +27,28 @@ esac
 commit=$(git_ rev-parse -q --verify "$name^{commit}") || exit 0
 printf 'commit %s\n' "$commit"
 git_ ls-tree --name-only "$commit" | head -n 500 | grep -v '^"' | sed 's/^/root /'
-# What the lock files hold, whichever folder they are in.
-locks=$(git_ -c core.quotePath=false ls-tree -r "$commit" | awk -F '\t' -v names="$BOBBIN_LOCKS" '
-  BEGIN { n = split(names, each, "\n"); for (i = 1; i <= n; i++) wanted[each[i]] = 1 }
-  { name = $2; sub(/.*\//, "", name); if (name in wanted) print }' | git hash-object --stdin 2>/dev/null)
-printf 'locks %s\n' "$locks"
-{
+wanted() {
   printf '%s\n' "$BOBBIN_WANTED"
   git_ ls-tree -r --name-only "$commit" -- .devcontainer/ | grep '^[^"].*/.*/devcontainer.json$' | head -n 20
-} | while IFS= read -r path; do
+}
+# Words of what says how the project is made ready that may be paths: its steps run what stands there.
+named() {
+  {
+    printf '%s\n' "$BOBBIN_SAID"
+    wanted | while IFS= read -r path; do git_ cat-file blob "$commit:$path" | head -c "$BOBBIN_BYTES"; done
+  } | tr -c 'A-Za-z0-9._/-' '\n' | sed 's|^\./||' | grep '[./]' | grep -v -e '^[./-]*$' -e '^[/-]' -e '\.\.' | sort -u |
+    head -n 200
+}
+# What they hold, and the lock files, whichever folder those are in.
+locks=$({
+  set -f
+  git_ ls-tree "$commit" -- $(named) .bobbin/none
+  git_ -c core.quotePath=false ls-tree -r "$commit" | awk -F '\t' -v names="$BOBBIN_LOCKS" '
+    BEGIN { n = split(names, each, "\n"); for (i = 1; i <= n; i++) wanted[each[i]] = 1 }
+    { name = $2; sub(/.*\//, "", name); if (name in wanted) print }'
+} | git hash-object --stdin 2>/dev/null)
+printf 'locks %s\n' "$locks"
+wanted | while IFS= read -r path; do
   size=$(git_ cat-file -s "$commit:$path") || continue
   # One byte more than is read says that there is more.
   printf 'file %s %s ' "$size" "$path"

@@ -248,3 +248,40 @@ printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil;
         assert!(found.ticks > 0);
     }
 }
+
+#[test]
+fn scripts_of_steps_count_as_lock_files_do() {
+    let root = sandbox();
+    let sh = |script: &str| {
+        let git = "git -c user.name=a -c user.email=a@b -c commit.gpgsign=false";
+        let script = format!("cd project && {script} && git add -A && {git} commit -qm Next");
+        let ran = Command::new("sh").args(["-c", &script]).current_dir(root.path()).output();
+        assert!(ran.unwrap().status.success(), "{script}");
+    };
+    let locks = |said: &str| {
+        let environment = BTreeMap::from([
+            ("BOBBIN_AT".to_owned(), "base HEAD".to_owned()),
+            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
+            ("BOBBIN_BYTES".to_owned(), "65537".to_owned()),
+            ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
+            ("BOBBIN_SAID".to_owned(), said.to_owned()),
+        ]);
+        let ran = ran(root.path(), READ, &environment);
+        found(&String::from_utf8(ran.stdout).unwrap()).locks
+    };
+    sh(
+        "git init -q && mkdir -p .bobbin bin tools/db && echo 1 >bin/setup && echo 1 >tools/db/make.sh && echo 1 >main.rs && printf 'set-up:\\n  - ./bin/setup --all\\n' >.bobbin/environment.yaml",
+    );
+    let (first, of_manager) = (locks(""), locks("{set-up: [tools/db/make.sh]}"));
+    assert_ne!(first, of_manager);
+    sh("echo 2 >main.rs");
+    assert_eq!(locks(""), first, "no step names it");
+    sh("echo 2 >tools/db/make.sh");
+    assert_eq!(locks(""), first, "a manager's step names it");
+    assert_ne!(locks("{set-up: [tools/db/make.sh]}"), of_manager);
+    sh("echo 2 >bin/setup");
+    let second = locks("");
+    assert_ne!(second, first);
+    sh("echo 1 >Cargo.lock");
+    assert_ne!(locks(""), second);
+}

@@ -140,9 +140,13 @@ impl AdmittedInteraction<'_> {
                 Some(step) => self.publish(step),
                 None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
             },
-            Some(CustomId::EditText) => {
+            Some(CustomId::PushAll { name }) => match review::push_all(&name) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no name"),
+            },
+            Some(CustomId::EditText { of }) => {
                 let shown = self.interaction.message.as_ref();
-                match shown.and_then(|shown| editing::open(&shown.components)) {
+                match shown.and_then(|shown| editing::open(&shown.components, of)) {
                     Some(form) => Ok(Inbound::only(form, "discord: form opened")),
                     None => refuse(NOT_WHOLE, "discord: text not whole"),
                 }
@@ -179,7 +183,10 @@ impl AdmittedInteraction<'_> {
                 ))
             }
             Some(
-                CustomId::Say | CustomId::Answer { .. } | CustomId::Key { .. } | CustomId::Text,
+                CustomId::Say
+                | CustomId::Answer { .. }
+                | CustomId::Key { .. }
+                | CustomId::Text { .. },
             )
             | None => refuse(UNKNOWN_CONTROL, "discord: unknown control"),
         }
@@ -192,7 +199,7 @@ impl AdmittedInteraction<'_> {
                 Some(fields) => self.settle(ask, Choice::Form(fields)),
                 None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
             },
-            Some(CustomId::Text) => match editing::filled(modal) {
+            Some(CustomId::Text { of }) => match editing::filled(modal, of.as_deref()) {
                 Some(Ok(step)) => self.publish(step),
                 Some(Err(words)) => refuse(words, "discord: text too long"),
                 None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),

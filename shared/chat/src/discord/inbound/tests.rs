@@ -5,7 +5,7 @@ use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{
-    Body, Message, Operation, Prompt, PublishStep, Quote, Reply, Want, WhichSandbox, Work,
+    Body, Message, Operation, Prompt, PublishStep, Quote, Reply, ShowOf, Want, WhichSandbox, Work,
 };
 use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Policy;
@@ -400,6 +400,7 @@ fn pull_request_is_asked_for_privately() {
         step: PublishStep::Show {
             subject: subject.map(str::to_owned),
             body: body.map(str::to_owned),
+            of: None,
         },
     };
     let pressed = send(&clicked("v1:publish", json!([])));
@@ -435,19 +436,23 @@ fn pull_request_is_asked_for_privately() {
 #[test]
 fn edited_text_is_shown_again() {
     let shown = crate::discord::render::post(&Post::Review(review("Add it", "Why"))).body;
-    let opened = send(&clicked("v1:edit", shown["components"].clone()));
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let opened = send(&clicked(&format!("v1:edit:{commit}"), shown["components"].clone()));
     assert_eq!((kind_of(&opened).0, &opened.enqueue), (9, &None));
     let values = |subject: &str, body: &str| {
         let mut form = event("reply-form");
-        form["data"] = json!({"custom_id": "v1:text", "components": [
+        form["data"] = json!({"custom_id": format!("v1:text:{commit}"), "components": [
             {"type": 18, "component": {"type": 4, "custom_id": "subject", "value": subject}},
             {"type": 18, "component": {"type": 4, "custom_id": "body", "value": body}},
         ]});
         send(&form)
     };
     let sent = values("Add it all", "");
-    let step =
-        PublishStep::Show { subject: Some("Add it all".to_owned()), body: Some(String::new()) };
+    let step = PublishStep::Show {
+        subject: Some("Add it all".to_owned()),
+        body: Some(String::new()),
+        of: Some(ShowOf::Commit(commit.to_owned())),
+    };
     assert_eq!((want_of(&sent), kind_of(&sent)), (Want::Publish { step }, (5, 64)));
     assert_eq!(
         refusal(&values(&"x".repeat(121), "")),

@@ -10,7 +10,8 @@ use crate::discord::custom_id::CustomId;
 use crate::discord::editing::{BODY_ID, EDIT, NO_BODY, SUBJECT_ID};
 use crate::discord::form::cost;
 use crate::review::{
-    BLANK, BLANKS, commit, files, files_total, kept, label, title, too_long, warnings, written,
+    BLANK, BLANKS, commit, files, files_total, kept, label, label_of_all, title, too_long,
+    warnings, written,
 };
 
 /// Maximum length of a name of a repository or branch.
@@ -53,8 +54,12 @@ pub(super) fn review(review: &Review) -> Value {
     parts.push(text(&notes));
     let publish = CustomId::Push { commit: proposal.commit.clone() };
     let publish = (left_over == 0).then(|| button(PRIMARY, label(review), &publish));
-    let edit = button(SECONDARY, EDIT, &CustomId::EditText);
-    parts.push(row(&publish.into_iter().chain([edit]).collect::<Vec<_>>()));
+    let all = review.all.as_ref().filter(|_| left_over == 0).map(|offer| {
+        button(SECONDARY, &label_of_all(offer), &CustomId::PushAll { name: offer.name.clone() })
+    });
+    let edit = CustomId::EditText { of: Some(proposal.commit.clone()) };
+    let edit = button(SECONDARY, EDIT, &edit);
+    parts.push(row(&publish.into_iter().chain(all).chain([edit]).collect::<Vec<_>>()));
     container(BLURPLE, parts)
 }
 

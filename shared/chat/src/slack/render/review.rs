@@ -6,10 +6,10 @@ use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use serde_json::{Value, json};
 
 use crate::review::{
-    BLANK, BLANKS, TICK, commit, files, files_total, kept, label as publishing, title, too_long,
-    warnings, written,
+    BLANK, BLANKS, TICK, commit, files, files_total, kept, label as publishing, label_of_all,
+    title, too_long, warnings, written,
 };
-use crate::slack::actions::{BODY_INPUT, EDIT_ACTION, PUSH_ACTION, SUBJECT_INPUT};
+use crate::slack::actions::{BODY_INPUT, EDIT_ACTION, PUSH_ACTION, PUSH_ALL_ACTION, SUBJECT_INPUT};
 use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{code_pieces, line, mrkdwn, quoted, units};
 use crate::slack::limits::{
@@ -57,12 +57,18 @@ pub(super) fn review(review: &Review) -> RenderedBlocks {
         blocks.push(context(BLANKS));
     }
     if left_over == 0 {
-        let button = button(PUSH_ACTION, publishing(review), &proposal.commit, Some("primary"));
-        blocks.push(actions("v1:publish:now", &button));
+        let button = button_of(PUSH_ACTION, publishing(review), &proposal.commit, Some("primary"));
+        let all = review
+            .all
+            .as_ref()
+            .map(|offer| button_of(PUSH_ALL_ACTION, &label_of_all(offer), &offer.name, None));
+        blocks
+            .push(actions("v1:publish:now", &[button].into_iter().chain(all).collect::<Vec<_>>()));
     }
     blocks.push(input(SUBJECT_INPUT, "Subject", &subject, SUBJECT_CHARS_MAX, false));
     blocks.push(input(BODY_INPUT, "Text", &body, BODY_CHARS_MAX, true));
-    blocks.push(actions("v1:publish:edited", &button(EDIT_ACTION, EDITED, &proposal.commit, None)));
+    let edit = button_of(EDIT_ACTION, EDITED, &proposal.commit, None);
+    blocks.push(actions("v1:publish:edited", &[edit]));
     blocks.push(context(&format!(
         "To change subject or text, edit them here and press *{EDITED}*. The other button publishes what stands above it."
     )));
@@ -103,11 +109,11 @@ fn listed(review: &Review) -> String {
     out
 }
 
-fn actions(id: &str, button: &Value) -> Value {
-    json!({ "type": "actions", "block_id": id, "elements": [button] })
+fn actions(id: &str, buttons: &[Value]) -> Value {
+    json!({ "type": "actions", "block_id": id, "elements": buttons })
 }
 
-fn button(action: &str, words: &str, value: &str, style: Option<&str>) -> Value {
+fn button_of(action: &str, words: &str, value: &str, style: Option<&str>) -> Value {
     let mut button = json!({
         "type": "button", "action_id": action, "value": value, "text": label(words, BUTTON_UNITS_MAX),
     });

@@ -9,8 +9,8 @@ use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{
-    Attachment, Body, Control, Message, Operation, Prompt, PublishStep, Quote, Reply, Surface,
-    Want, WhichSandbox, Work,
+    Attachment, Body, Control, Message, Operation, Prompt, PublishStep, Quote, Reply, ShowOf,
+    Surface, Want, WhichSandbox, Work,
 };
 use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Refusal;
@@ -338,7 +338,7 @@ fn pressed(action_id: &str, value: &str, inputs: Value) -> Inbound {
 
 #[test]
 fn pull_request_buttons_ask_for_its_steps() {
-    let show = Want::Publish { step: PublishStep::Show { subject: None, body: None } };
+    let show = Want::Publish { step: PublishStep::Show { subject: None, body: None, of: None } };
     let turn = "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100";
     assert_eq!(control(&pressed("v1:publish:show", turn, json!({}))).want, show);
     assert_eq!(control(&mentioned("pr")).want, show);
@@ -380,9 +380,13 @@ fn edited_text_is_shown_again() {
         })
         .collect::<serde_json::Map<_, _>>()
         .into();
-    let sent = pressed("v1:publish:edit", "0123", values.clone());
-    let step =
-        PublishStep::Show { subject: Some("Add `it`".to_owned()), body: Some(body.to_owned()) };
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let sent = pressed("v1:publish:edit", commit, values.clone());
+    let step = PublishStep::Show {
+        subject: Some("Add `it`".to_owned()),
+        body: Some(body.to_owned()),
+        of: Some(ShowOf::Commit(commit.to_owned())),
+    };
     assert_eq!(control(&sent).want, Want::Publish { step });
     let mut long = values;
     long["v1:publish:body"]["v1:publish:body"]["value"] = "x".repeat(2_001).into();

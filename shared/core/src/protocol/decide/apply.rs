@@ -46,6 +46,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.sandbox.cloned = true;
             set_up::brought(session, &left_out);
+            let left_out = forge::without_beside(session, left_out, context);
             session.sandbox.project.left_out = words::left_out(&left_out);
         }
         Event::RecipeRead(found) => {

@@ -13,10 +13,9 @@ use crate::records::prebuild::{BeginsWith, BuiltProject, NewBuild, Prebuild, bui
 use crate::records::sandbox::{KeptSnapshot, Phase};
 use crate::records::session::Session;
 use crate::records::set_up::SetUp;
-use crate::tenant::environments::ProjectSetting;
-use crate::tenant::repositories::{apart, usable};
+use crate::tenant::environments::{self, ProjectSetting};
+use crate::tenant::repositories::apart;
 use crate::tenant::selection::SUBMODULES;
-use crate::tenant::settings::{DEFAULT_HOST, clone_address};
 
 const FAILED: &str = "the project's set-up failed in it";
 const OFF: &str = "prebuilds are switched off for it";
@@ -43,8 +42,7 @@ fn builder(session: &Session, context: &Context<'_>) -> Option<SandboxKey> {
 /// `owner/name` in small letters, of a repository as it was chosen.
 fn name_of(repo: &str, context: &Context<'_>) -> Option<String> {
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    let address = clone_address(repo);
-    named.as_deref().or_else(|| address.strip_prefix(DEFAULT_HOST)).and_then(usable)
+    environments::name_of(repo, named.as_deref())
 }
 
 /// Whether such a sandbox begins with a prebuild, and has one made.
@@ -163,7 +161,11 @@ pub(super) fn requested(session: &mut Session, of: &Effect) -> bool {
 
 /// Why a project that was set up has no prebuild, for its card; `None`: it may have one.
 pub(super) fn why_none(session: &Session, context: &Context<'_>) -> Option<&'static str> {
-    let repository = name_of(session.sandbox.project.repo.as_deref()?, context)?;
+    let repo = session.sandbox.project.repo.as_deref()?;
+    let repository = name_of(repo, context)?;
+    if !context.settings.beside.of(repo, Some(&repository)).is_empty() {
+        return Some("no prebuild: there are repositories beside it");
+    }
     let secrets = context.settings.project_secrets.of(&repository)?;
     let is_for_set_up = secrets.values().any(|secret| secret.set_up);
     is_for_set_up.then_some("no prebuild: a secret is for its set-up")

@@ -2,29 +2,34 @@
 //!
 //! Promised: a private repository comes only into a sandbox of a tenant to which its owner is bound, and only where
 //! managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
-//! from inside, like any public one. A submodule comes by the same right, asked for it by itself.
+//! from inside, like any public one. Submodules, and repositories beside the thread's, come by the same right, asked for
+//! each by itself; what does not come costs the turn nothing.
 
 use super::{Context, Next, build, provision, set_up, words};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
-use crate::records::carried::{Carried, FoundRepository, LeftOut, Submodule};
+use crate::records::carried::{
+    Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut, Submodule,
+};
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
 use crate::records::observations::Stays;
 use crate::records::session::Session;
+use crate::tenant::project_secrets::is_foreign;
 use crate::tenant::repositories::{apart, numbered};
+use crate::tenant::repositories_beside::folder;
 use crate::tenant::selection::SUBMODULES;
 
 /// Most submodules that are brought.
 const SUBMODULES_MAX: usize = 8;
 /// Less time is none.
-const SUBMODULE_MS_MIN: u64 = 5_000;
+const CARRY_MS_MIN: u64 = 5_000;
 
 /// The step that brings the repository of a new sandbox.
 pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
     if session.observed.sandbox.bringing.is_some() {
-        return bring_submodules(session, context);
+        return bring_submodules(session, context).or_else(|| bring_beside(session, repo, context));
     }
     let limits = &context.delivery.limits.turn;
     let (_, number) = numbered(repo);
@@ -69,7 +74,7 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
                     repository: found,
                     wanted: apart(repo).1.map(str::to_owned),
                     pull,
-                    submodule: None,
+                    to: CarriedTo::Project,
                     size_kb,
                     within_ms: limits.carry_ms,
                     watch: provision::watch(session),
@@ -116,7 +121,8 @@ pub(super) fn carried(
     left_out: LeftOut,
     context: &Context<'_>,
 ) {
-    let Some(path) = submodule(of) else {
+    let to = target(of);
+    if to == CarriedTo::Project {
         let found = session.observed.sandbox.found_repository.as_ref();
         let default = found.and_then(|found| match found {
             FoundRepository::Here { repository, .. } => Some(repository.branch.clone()),
@@ -131,11 +137,26 @@ pub(super) fn carried(
         session.sandbox.project.pull = given(of);
         session.sandbox.project.carried = Some(carried);
         return;
-    };
+    }
     let observed = &mut session.observed.sandbox;
     let Some(bringing) = &mut observed.bringing else { return };
     observed.found_repository = None;
-    bringing.named.retain(|one| one.path != *path);
+    let path = match &to {
+        CarriedTo::Beside(folder) => {
+            if let Some(left) = &mut observed.to_bring {
+                left.remove(0);
+            }
+            let beside = &mut session.sandbox.project.beside;
+            beside.retain(|one| one.folder.as_ref() != Some(folder));
+            beside.push(Carried { folder: Some(folder.clone()), ..carried });
+            folder
+        }
+        CarriedTo::Submodule(path) => {
+            bringing.named.retain(|one| one.path != *path);
+            path
+        }
+        CarriedTo::Project => return,
+    };
     let inside = |what: String| format!("{path}/{what}");
     bringing.submodules.extend(left_out.submodules.into_iter().map(inside));
     bringing.large.extend(left_out.large.into_iter().map(inside));
@@ -145,30 +166,52 @@ pub(super) fn carried(
 
 /// The step that moves the checkout to the newest commit of its branch, once the pull request of its work has ended.
 pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let publication = session.publication.as_ref().filter(|publication| publication.has_ended)?;
-    let carried =
-        session.sandbox.project.carried.clone().filter(|carried| carried.base.is_some())?;
     // Others in a shared sandbox work from the commit on its record.
-    let is_here = !session.sandbox.is_shared() && session.observed.forge.stays.is_none();
-    let is_open =
-        context.settings.repositories.are_open(&carried.repository.name, channel(context));
-    let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(&carried.repository));
-    (is_here && is_open && is_bound).then(|| {
-        let pushed = publication.pushed.clone();
-        Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed }))
-    })
+    if session.sandbox.is_shared() {
+        return None;
+    }
+    let ended = session.published.all().filter(|(_, publication)| publication.has_ended);
+    let ended: Vec<Option<u64>> = ended.map(|(beside, _)| beside).collect();
+    let step = ended.into_iter().find_map(|beside| {
+        let is_tried = session.observed.stays.contains_key(&beside);
+        session.observed.beside = beside;
+        let carried = session.carried().filter(|_| !is_tried)?.clone();
+        let pushed = session.publication()?.pushed.clone();
+        is_ours(&carried.repository, context)
+            .then_some(Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed })))
+    });
+    if step.is_none() {
+        session.observed.beside = None;
+    }
+    step
+}
+
+/// Whether the repository may be had in the channel of the message in hand.
+fn is_ours(repository: &ForgeRepository, context: &Context<'_>) -> bool {
+    context.settings.repositories.are_open(&repository.name, channel(context))
+        && context.delivery.forge.is_some_and(|forge| forge.has(repository))
 }
 
 /// The checkout was moved, or holds other work.
 pub(super) fn moved(session: &mut Session, base: Option<String>) {
     // What comes next begins a new branch.
-    session.publication = None;
+    session.forget_publication();
+    let beside = session.observed.beside.take();
     let Some(base) = base else {
-        session.observed.forge.stays = Some(Stays::HasWork);
+        session.observed.stays.insert(beside, Stays::HasWork);
         return;
     };
-    if let (Some(turn), Some(carried)) = (&mut session.turn, &mut session.sandbox.project.carried) {
-        turn.moved = Some(words::moved_for_agent(&carried.repository.branch, &base));
+    let project = &mut session.sandbox.project;
+    let carried = match beside {
+        None => project.carried.as_mut(),
+        Some(id) => project.beside.iter_mut().find(|one| one.repository.id == id),
+    };
+    if let (Some(turn), Some(carried)) = (&mut session.turn, carried) {
+        let word = words::moved_for_agent(carried, &base);
+        turn.moved = Some(match turn.moved.take() {
+            Some(before) if !before.contains(&word) => format!("{before}\n\n{word}"),
+            _ => word,
+        });
         carried.base = Some(base);
     }
 }
@@ -178,7 +221,8 @@ pub(super) fn could_not_be_moved(session: &mut Session, of: &Effect, failure: &F
     let is_moving = matches!(of, Effect::Forge(ForgeEffect::MoveCheckout { .. }));
     let is_down = matches!(failure, Failure::SandboxDown { .. } | Failure::SandboxGone);
     if is_moving && !is_down {
-        session.observed.forge.stays = Some(Stays::Failed);
+        let beside = session.observed.beside.take();
+        session.observed.stays.insert(beside, Stays::Failed);
     }
     is_moving && !is_down
 }
@@ -190,18 +234,22 @@ fn given(of: &Effect) -> Option<GivenPull> {
     }
 }
 
-/// Notes that a submodule does not come. False: the effect was about something else.
+/// Notes that a submodule, or a repository beside the thread's, does not come. False: the effect was about something
+/// else.
 pub(super) fn left_out(session: &mut Session, of: &Effect, why: &NotCloned) -> bool {
-    let Some(path) = submodule(of) else { return false };
     let (seen, _) = words::not_cloned_because("", why);
-    leave_out(session, path, &seen);
+    match target(of) {
+        CarriedTo::Project => return false,
+        CarriedTo::Submodule(path) => leave_out(session, &path, &seen),
+        CarriedTo::Beside(_) => leave_out_beside(session, &seen),
+    }
     true
 }
 
-fn submodule(of: &Effect) -> Option<&String> {
+fn target(of: &Effect) -> CarriedTo {
     match of {
-        Effect::Forge(ForgeEffect::Carry { submodule, .. }) => submodule.as_ref(),
-        _ => None,
+        Effect::Forge(ForgeEffect::Carry { to, .. }) => to.clone(),
+        _ => CarriedTo::Project,
     }
 }
 
@@ -235,10 +283,116 @@ fn bring_submodules(session: &mut Session, context: &Context<'_>) -> Option<Next
             Err(why) => leave_out(session, &one.path, &why),
         }
     }
+    None
+}
+
+/// The step that brings the next repository beside the thread's; `None` once the sandbox has all that it gets.
+fn bring_beside(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
+    if session.observed.sandbox.to_bring.is_none() {
+        session.sandbox.project.beside.clear();
+        session.observed.sandbox.to_bring = Some(wanted_beside(session, repo, context));
+    }
+    let next = |session: &Session| session.observed.sandbox.to_bring.as_ref()?.first().cloned();
+    while let Some(name) = next(session) {
+        match ask_for_beside(session, &name, context) {
+            Ok(effect) => return Some(Next::Do(Effect::Forge(effect))),
+            Err(why) => leave_out_beside(session, &why),
+        }
+    }
     let left_out = session.observed.sandbox.bringing.take().unwrap_or_default();
     session.sandbox.project.left_out = words::left_out(&left_out);
     session.observed.sandbox.cloned = true;
     None
+}
+
+/// The repositories that managers want beside this one.
+pub(super) fn wanted_beside(session: &Session, repo: &str, context: &Context<'_>) -> Vec<String> {
+    // Nobody is told of what a builder, or a sandbox of several threads, does not have.
+    if build::is_build(context) || session.sandbox.is_shared() {
+        return Vec::new();
+    }
+    let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
+    context.settings.beside.of(repo, named.as_deref()).to_vec()
+}
+
+/// What a clone from inside left out: nothing comes beside it.
+pub(super) fn without_beside(
+    session: &Session,
+    mut left_out: LeftOut,
+    context: &Context<'_>,
+) -> LeftOut {
+    let repo = session.sandbox.project.repo.as_deref().unwrap_or_default();
+    let each = wanted_beside(session, repo, context).into_iter();
+    let why = "the thread's own is not one of the forge's";
+    left_out.beside.extend(each.map(|name| format!("{name}: {why}")));
+    left_out
+}
+
+/// The next effect for a repository beside the thread's, or why it does not come. What may not be had and what does not
+/// exist look alike.
+fn ask_for_beside(
+    session: &Session,
+    name: &str,
+    context: &Context<'_>,
+) -> Result<ForgeEffect, String> {
+    let of = session.sandbox.project.carried.as_ref().map(|carried| &carried.repository);
+    let (Some(forge), Some(_)) = (context.delivery.forge, of) else {
+        return Err("no forge is set up".to_owned());
+    };
+    if is_foreign(&session.sandbox) {
+        return Err("the checkout may be a stranger's work".to_owned());
+    }
+    let name = forge.name_of(name).ok_or("it is elsewhere")?;
+    let not_open = || "it is not open here".to_owned();
+    let (repository, size_kb) = match session.observed.sandbox.found_repository.clone() {
+        None => return Ok(ForgeEffect::Find { name }),
+        Some(FoundRepository::Here { repository, size_kb }) => (repository, size_kb),
+        Some(FoundRepository::Refused { why })
+            if context.settings.repositories.are_open(&name, channel(context)) =>
+        {
+            return Err(why);
+        }
+        Some(_) => return Err(not_open()),
+    };
+    if !is_ours(&repository, context) {
+        return Err(not_open());
+    }
+    let there = session.sandbox.project.beside.iter().chain(&session.sandbox.project.carried);
+    if there.into_iter().any(|one| one.repository.id == repository.id) {
+        return Err("it is there already".to_owned());
+    }
+    let project = &session.sandbox.project;
+    let repo = project.repo.as_deref().unwrap_or_default();
+    let folder = folder(&name, &wanted_beside(session, repo, context));
+    let within_ms = time_left(session, context).ok_or("no time was left for it")?;
+    Ok(ForgeEffect::Carry {
+        repository,
+        wanted: None,
+        pull: None,
+        to: CarriedTo::Beside(folder),
+        size_kb,
+        within_ms,
+        watch: provision::watch(session),
+    })
+}
+
+fn leave_out_beside(session: &mut Session, why: &str) {
+    let observed = &mut session.observed.sandbox;
+    observed.found_repository = None;
+    if let (Some(left), Some(bringing)) = (&mut observed.to_bring, &mut observed.bringing)
+        && !left.is_empty()
+    {
+        bringing.beside.push(format!("{}: {}", left.remove(0), why.trim_end_matches('.')));
+    }
+}
+
+/// How long a carriage may take that costs the turn nothing; `None`: no time is left.
+fn time_left(session: &Session, context: &Context<'_>) -> Option<u64> {
+    let limits = &context.delivery.limits.turn;
+    let lease = session.sandbox.lease.as_ref();
+    let until_ms = lease.map_or(0, |lease| lease.until_ms.saturating_sub(limits.health_start_ms));
+    let within_ms = until_ms.saturating_sub(context.now_ms).min(limits.carry_ms);
+    (within_ms >= CARRY_MS_MIN).then_some(within_ms)
 }
 
 /// The next effect for a submodule, or why it does not come. What may not be had and what does not exist look alike.
@@ -268,18 +422,12 @@ fn ask_for(
     if repository.is_private && !of.is_private {
         return Err("it is private in a public repository".to_owned());
     }
-    let limits = &context.delivery.limits.turn;
-    let lease = session.sandbox.lease.as_ref();
-    let until_ms = lease.map_or(0, |lease| lease.until_ms.saturating_sub(limits.health_start_ms));
-    let within_ms = until_ms.saturating_sub(context.now_ms).min(limits.carry_ms);
-    if within_ms < SUBMODULE_MS_MIN {
-        return Err("no time was left for it".to_owned());
-    }
+    let within_ms = time_left(session, context).ok_or("no time was left for it")?;
     Ok(ForgeEffect::Carry {
         repository,
         wanted: Some(one.commit.clone()),
         pull: None,
-        submodule: Some(one.path.clone()),
+        to: CarriedTo::Submodule(one.path.clone()),
         size_kb,
         within_ms,
         watch: provision::watch(session),

@@ -11,6 +11,7 @@ mod acts;
 mod answer;
 mod apply;
 mod aside;
+mod beside;
 mod budget;
 mod build;
 mod choose;

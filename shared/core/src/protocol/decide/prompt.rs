@@ -7,6 +7,7 @@ use super::{
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
+use crate::records::carried::Carried;
 use crate::records::given_pull::GivenPull;
 use crate::records::message::Prompt;
 use crate::records::observations::{Aside, Stays};
@@ -219,7 +220,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.conversation.session.is_some()
         && session.workspace().is_some()
         && session.stray.is_none()
-        && !session.publication.as_ref().is_some_and(|publication| publication.has_ended)
+        && !session.published.all().any(|(_, publication)| publication.has_ended)
         && choose::list_options(session).is_none()
         && choose::unavailable(session).is_none()
         && prompt.attachments.is_empty()
@@ -402,7 +403,7 @@ fn pending_notice(
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
     let of_clone = left_out(session, with_digest).filter(|_| !is_told);
     let of_pull = given(session, with_digest).and_then(words::given_is_over).filter(|_| !is_told);
-    let has_work = session.observed.forge.stays == Some(Stays::HasWork);
+    let has_work = session.observed.stays.values().any(|one| *one == Stays::HasWork);
     let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
     let of_project = set_up(session, with_digest).and_then(set_up::for_people).filter(|_| !is_told);
     let of_secrets = has_secrets_to_tell(session, with_digest)
@@ -419,6 +420,12 @@ fn pending_notice(
 fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
     let is_new = with_digest || past(session).is_empty();
     session.sandbox.project.left_out.as_deref().filter(|_| is_new)
+}
+
+/// The repositories beside the thread's, for an agent session that was not told yet.
+fn beside(session: &Session, with_digest: bool) -> Option<&[Carried]> {
+    let is_new = with_digest || past(session).is_empty();
+    is_new.then_some(&session.sandbox.project.beside)
 }
 
 /// How the project was made ready, for an agent session that was not told yet.
@@ -450,6 +457,7 @@ fn send(
     };
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
+    let beside = beside(session, begins_with_digest(turn)).and_then(words::beside_for_agent);
     let given = given(session, begins_with_digest(turn)).map(words::given_for_agent);
     let set_up = set_up(session, begins_with_digest(turn)).and_then(set_up::for_agent);
     let secrets = has_secrets_to_tell(session, begins_with_digest(turn))
@@ -457,6 +465,7 @@ fn send(
         .flatten();
     let parts = [
         given.as_deref(),
+        beside.as_deref(),
         left_out.as_deref(),
         set_up.as_deref(),
         secrets.as_deref(),

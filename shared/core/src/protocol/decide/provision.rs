@@ -201,6 +201,7 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
     (session.sandbox.project.left_out, session.sandbox.project.carried) = (None, None);
     (session.sandbox.project.pull, session.sandbox.project.set_up) = (None, None);
     session.sandbox.project.secrets = None;
+    session.sandbox.project.beside.clear();
     if !matches!(session.sandbox.project.begins, BeginsWith::ImageInstead(_)) {
         session.sandbox.project.begins = BeginsWith::Unknown;
     }

@@ -6,7 +6,9 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, acts, finish, fix, forge, notice, record, review, watch, words};
+use super::{
+    Context, Next, acts, beside, finish, fix, forge, notice, record, review, watch, words,
+};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -38,16 +40,17 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
     let Stage::Ending { usage, .. } = &turn.stage else {
         return None;
     };
-    let carried = carried(session)?;
-    if usage.files == 0 || may(&carried.repository, Some(forge::channel(context)), context).is_err()
-    {
-        return None;
-    }
-    Some(offered(session))
+    let channel = Some(forge::channel(context));
+    let project = &session.sandbox.project;
+    // Nobody counts the files of those beside it.
+    let own = project.carried.iter().filter(|_| usage.files > 0);
+    let mut changed = own.chain(&project.beside).filter(|carried| carried.base.is_some());
+    let may_leave = changed.any(|carried| may(&carried.repository, channel, context).is_ok());
+    may_leave.then(|| offered(session))
 }
 
 fn offered(session: &Session) -> PublishOffer {
-    match &session.publication {
+    match session.publication() {
         Some(Publication { pull_request: Some(_), .. }) => PublishOffer::Update,
         _ => PublishOffer::Open,
     }
@@ -91,6 +94,7 @@ pub(super) fn next(
     (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
+    session.turn_to(beside::about(session, step, context));
     if session.turn.is_some()
         && let Some(next) = finish::leftover(session, context)
     {
@@ -103,10 +107,7 @@ pub(super) fn next(
         return end(session, context);
     }
     if let Some(word) = session.observed.forge.ending.clone() {
-        return match notice::once(session, &word, context) {
-            Next::Done => end(session, context),
-            next => next,
-        };
+        return told(session, &word, context);
     }
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
@@ -114,13 +115,17 @@ pub(super) fn next(
     if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
         return told(session, &words::kept_failing(None), context);
     }
+    if beside::is_stale(session, step) {
+        return told(session, words::NOT_SHOWN, context);
+    }
     match step {
         PublishStep::Act { act, head } => acts::next(session, (*act, head), by, context),
         PublishStep::Push { commit } => match prepared(session, membership, context) {
             Ok((carried, way)) => push(session, commit, by, carried, way, context),
             Err(next) => *next,
         },
-        PublishStep::Show { subject, body } => match prepared(session, membership, context) {
+        PublishStep::PushAll { name } => beside::push_all(session, name, (by, membership), context),
+        PublishStep::Show { subject, body, .. } => match prepared(session, membership, context) {
             Ok((carried, way)) => {
                 let texts = (subject.as_deref(), body.as_deref());
                 show(session, texts, None, carried, way, context)
@@ -156,7 +161,7 @@ fn fixed(
         Err(next) => return *next,
     };
     let id = &context.delivery.message.id;
-    let pressed = session.publication.as_ref().and_then(|one| one.pressed.as_ref());
+    let pressed = session.publication().and_then(|one| one.pressed.as_ref());
     if let Some(pressed) = pressed.filter(|pressed| pressed.id == *id) {
         let commit = pressed.proposal.commit.clone();
         return push(session, &commit, by, carried, way, context);
@@ -171,7 +176,7 @@ fn prepared(
     membership: &Membership,
     context: &Context<'_>,
 ) -> Result<(Carried, Way), Box<Next>> {
-    let Some(carried) = carried(session) else {
+    let Some(carried) = session.carried().cloned() else {
         return Err(Box::new(told(session, words::NOTHING_CARRIED, context)));
     };
     let channel = (!membership.operates).then_some(&*membership.channel);
@@ -186,24 +191,23 @@ fn prepared(
     Ok((carried, way))
 }
 
-/// The repository that was brought into the present sandbox; `None` if there is none, or it had no commit.
-fn carried(session: &Session) -> Option<Carried> {
-    session.sandbox.project.carried.clone().filter(|carried| carried.base.is_some())
-}
-
 /// Says this in the thread, then ends the message.
 pub(super) fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     session.observed.forge.ending = Some(word.to_owned());
-    match notice::once(session, word, context) {
+    let word = beside::named(session, word);
+    match notice::once(session, &word, context) {
         Next::Done => end(session, context),
         next => next,
     }
 }
 
 /// The message has ended: recorded, so that a repeat does nothing.
-fn end(session: &mut Session, context: &Context<'_>) -> Next {
+pub(super) fn end(session: &mut Session, context: &Context<'_>) -> Next {
+    if let Some(next) = beside::show(session, context) {
+        return next;
+    }
     let id = context.delivery.message.id.clone();
-    if let Some(publication) = &mut session.publication {
+    if let Some(publication) = session.publication_mut() {
         publication.pressed.take_if(|pressed| pressed.id == id);
     }
     let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
@@ -254,8 +258,7 @@ fn show(
 ) -> Next {
     // The pull request may have been merged or closed since: what comes next begins a new branch.
     if let Some(branch) = session
-        .publication
-        .as_ref()
+        .publication()
         .and_then(|publication| publication.pushed.is_some().then(|| publication.branch.clone()))
     {
         match session.observed.forge.pull_request.clone() {
@@ -266,7 +269,7 @@ fn show(
                 }));
             }
             Some(Some(PullRequestSeen { state: PullRequestState::Open, at, .. })) => {
-                if let Some(publication) = &mut session.publication {
+                if let Some(publication) = session.publication_mut() {
                     publication.pull_request = Some(at);
                 }
             }
@@ -276,7 +279,7 @@ fn show(
                     return next;
                 }
                 watch::end(session, context);
-                session.publication = None;
+                session.forget_publication();
             }
             Some(None) => {}
         }
@@ -293,11 +296,13 @@ fn show(
         };
     };
     if !matches!(outgoing, Outgoing::Ready { .. })
-        && let Some(publication) = &mut session.publication
+        && let Some(publication) = session.publication_mut()
     {
         publication.shown = None;
     }
     let (commit, found, files, workflows) = match outgoing {
+        // The others' messages say what they have.
+        Outgoing::Unchanged if session.observed.beside.is_some() => return end(session, context),
         Outgoing::Unchanged => return told(session, words::NOTHING_TO_PUBLISH, context),
         Outgoing::Refused { why } => {
             return told(session, &words::not_published(&why), context);
@@ -314,7 +319,7 @@ fn show(
     let proposal = proposal(texts, commit, &found, &entries, repository.is_private);
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
-    let publication = session.publication.get_or_insert_with(|| {
+    let publication = session.publication_or(|| {
         Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
     });
     publication.shown = Some(proposal.clone());
@@ -342,6 +347,7 @@ fn show(
         files: files.into_iter().take(FILES_SHOWN).collect(),
         workflows,
         offer: offered(session),
+        all: beside::offered(session),
         is_draft: way.is_draft,
     };
     Next::Do(Effect::Chat(ChatEffect::Post {
@@ -407,13 +413,13 @@ fn push(
     if session.observed.forge.stale {
         return show(session, (None, None), None, carried, way, context);
     }
-    let has_pushed = session.publication.as_ref().is_some_and(|publication| {
+    let has_pushed = session.publication().is_some_and(|publication| {
         publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
     });
     if !has_pushed && let Some(next) = unlinked(session, by, &carried, way, context) {
         return next;
     }
-    let Some(publication) = &mut session.publication else {
+    let Some(publication) = session.publication_mut() else {
         return told(session, words::NOT_SHOWN, context);
     };
     let pressed = match publication.pressed.clone().filter(|pressed| pressed.id == id) {
@@ -491,13 +497,13 @@ fn unlinked(
 /// Reads what the sandbox holds, beside what was pushed.
 pub(super) fn read_outgoing(session: &Session, carried: Carried, context: &Context<'_>) -> Next {
     let at_ms = context.delivery.message.accepted_at_ms;
-    let pushed = session.publication.as_ref().and_then(|one| one.pushed.clone());
+    let pushed = session.publication().and_then(|one| one.pushed.clone());
     Next::Do(Effect::Forge(ForgeEffect::ReadOutgoing { carried, at_ms, pushed }))
 }
 
 /// End of a push.
 pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_>) {
-    let Some(publication) = &mut session.publication else {
+    let Some(publication) = session.publication_mut() else {
         return;
     };
     let Some(pressed) = &mut publication.pressed else {
@@ -525,17 +531,17 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_
         }
         PushEnd::Theirs { at } => {
             let word = words::branch_has_theirs(&publication.branch, &at);
-            session.observed.forge.ending = Some(word);
             publication.shown = None;
             (publication.pushed, publication.theirs) = (Some(at.clone()), Some(at));
+            session.observed.forge.ending = Some(word);
         }
         PushEnd::Moved { at } => {
-            session.observed.forge.ending =
-                Some(words::branch_moved(&publication.branch, at.as_deref()));
+            let word = words::branch_moved(&publication.branch, at.as_deref());
             // A branch that is gone can be made again.
             if at.is_none() {
                 (publication.pushed, publication.theirs) = (None, None);
             }
+            session.observed.forge.ending = Some(word);
         }
         PushEnd::Refused { why } => {
             session.observed.forge.ending = Some(words::push_refused(&why));
@@ -545,7 +551,7 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_
 
 /// End of the call that opens a pull request.
 pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context: &Context<'_>) {
-    let Some(publication) = &mut session.publication else {
+    let Some(publication) = session.publication_mut() else {
         return;
     };
     let mut is_open = false;

@@ -218,7 +218,10 @@ pub(super) fn work_of(session: &mut Session, carried: Carried) -> Result<Carried
     let Some(GivenPull { number, .. }) = session.sandbox.project.pull else {
         return Ok(carried);
     };
-    if session.publication.as_ref().is_some_and(|one| one.pull_request.is_some()) {
+    if carried.folder.is_some() {
+        return Ok(carried);
+    }
+    if session.publication().is_some_and(|one| one.pull_request.is_some()) {
         return Ok(carried);
     }
     let FoundPull::There { pull, .. } = find(session, &carried.repository, number)? else {

@@ -57,24 +57,22 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn read(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.project.repo.as_deref().unwrap_or_default();
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    match context.settings.environments.of(repo, named.as_deref()) {
+    let said = match context.settings.environments.of(repo, named.as_deref()) {
         ProjectSetting::Off => {
             session.sandbox.project.set_up = Some(SetUp::nothing(context.now_ms));
             return None;
         }
-        ProjectSetting::Recipe(text) => {
-            let at = RecipeAt::Settings(text.to_owned());
-            return act(SandboxEffect::ReadRecipe { at });
-        }
-        ProjectSetting::Own => {}
-    }
+        ProjectSetting::Recipe(text) => Some(text.to_owned()),
+        ProjectSetting::Own => None,
+    };
     let carried = session.sandbox.project.carried.clone();
     let Some(carried) = carried else {
-        return act(SandboxEffect::ReadRecipe { at: RecipeAt::Origin });
+        return act(SandboxEffect::ReadRecipe { at: RecipeAt::Origin, said });
     };
     let default = carried.default.clone().unwrap_or_else(|| carried.repository.branch.clone());
     let at = match (build::is_base(session), session.observed.watch.brought.get(&default)) {
         (true, _) => RecipeAt::Base(carried.base.unwrap_or_default()),
+        (false, _) if said.is_some() => RecipeAt::Nowhere,
         (false, None) => {
             let bring = ForgeEffect::Bring { carried, branch: default };
             return Some(Next::Do(Effect::Forge(bring)));
@@ -82,7 +80,7 @@ fn read(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         (false, Some(true)) => RecipeAt::Brought(default),
         (false, Some(false)) => RecipeAt::Nowhere,
     };
-    act(SandboxEffect::ReadRecipe { at })
+    act(SandboxEffect::ReadRecipe { at, said })
 }
 
 fn look(session: &mut Session, set_up: &SetUp, context: &Context<'_>) -> Next {

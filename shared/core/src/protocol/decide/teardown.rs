@@ -51,7 +51,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     {
         return next;
     }
-    if let Some(next) = watch::step(session, false, context) {
+    if let Some(next) = watch::swept(session, context) {
         return next;
     }
     // The sweeper sends another sweep, and an operation on the sandbox would wait behind this one.

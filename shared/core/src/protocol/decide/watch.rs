@@ -35,18 +35,18 @@ const FAILURES_MAX: u32 = 1_000;
 /// The thread's pull request is watched from now on.
 pub(super) fn begin(session: &mut Session, repository: &ForgeRepository, context: &Context<'_>) {
     let id = context.delivery.message.id.clone();
-    let Some(publication) = &mut session.publication else {
+    let Some(publication) = session.publication_mut() else {
         return;
     };
     let Some(at) = &publication.pull_request else {
         return;
     };
-    session.observed.writes.watches.push(WatchWrite {
+    let write = WatchWrite {
         repository: repository.id,
         branch: publication.branch.clone(),
         number: at.number,
         has_ended: false,
-    });
+    };
     match &mut publication.watch {
         // A push of ours: its checks come soon.
         Some(watch) => watch.due_at_ms = watch.due_at_ms.min(context.now_ms),
@@ -61,6 +61,7 @@ pub(super) fn begin(session: &mut Session, repository: &ForgeRepository, context
             publication.watch = Some(Watch::new(id, repository, channel, context.now_ms));
         }
     }
+    session.observed.writes.watches.push(write);
 }
 
 /// The watch ends, and nothing leads from the pull request to the thread any more.
@@ -75,7 +76,7 @@ pub(super) fn end(session: &mut Session, context: &Context<'_>) {
         has_ended: true,
     };
     session.observed.writes.watches.push(write);
-    if let Some(publication) = &mut session.publication {
+    if let Some(publication) = session.publication_mut() {
         publication.watch = None;
     }
     record::arm_thread(session, context);
@@ -83,16 +84,40 @@ pub(super) fn end(session: &mut Session, context: &Context<'_>) {
 
 /// When the next poll is due.
 pub(super) fn due(session: &Session) -> Option<Ms> {
-    Some(session.publication.as_ref()?.watch.as_ref()?.due_at_ms)
+    let watches = session.published.all().filter_map(|(_, one)| one.watch.as_ref());
+    watches.map(|watch| watch.due_at_ms).min()
 }
 
 /// The message of a hint.
 pub(super) fn hinted(session: &mut Session, context: &Context<'_>) -> Next {
     let accepted_at_ms = context.delivery.message.accepted_at_ms;
-    let is_new = watched(session)
-        .is_some_and(|(_, watch, _)| accepted_at_ms + CLOCKS_APART_MS > watch.polled_at_ms);
-    let is_wanted = is_new || session.observed.watch.is_polled;
-    step(session, is_wanted, context).unwrap_or(Next::Done)
+    let hinted = |session: &mut Session| {
+        let is_new = watched(session)
+            .is_some_and(|(_, watch, _)| accepted_at_ms + CLOCKS_APART_MS > watch.polled_at_ms);
+        let is_wanted = is_new || session.observed.watch.is_polled;
+        step(session, is_wanted, context)
+    };
+    each(session, hinted).unwrap_or(Next::Done)
+}
+
+/// The missing step of what is due now.
+pub(super) fn swept(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    each(session, |session| step(session, false, context))
+}
+
+/// The missing step of the thread's pull requests, one after the other; `None` once none of them has one.
+fn each(session: &mut Session, mut step: impl FnMut(&mut Session) -> Option<Next>) -> Option<Next> {
+    let all = session.published.all().map(|(beside, _)| beside).filter(Option::is_some);
+    let all: Vec<Option<u64>> = std::iter::once(None).chain(all).collect();
+    let at = all.iter().position(|one| *one == session.observed.beside).unwrap_or(0);
+    for beside in &all[at..] {
+        session.turn_to(*beside);
+        if let Some(next) = step(session) {
+            return Some(next);
+        }
+    }
+    session.turn_to(None);
+    None
 }
 
 /// The missing step of the watch; `None` once nothing is left to do now.
@@ -130,7 +155,7 @@ pub(super) fn may_be_seen(watch: &Watch, context: &Context<'_>) -> bool {
 }
 
 pub(super) fn watched(session: &mut Session) -> Option<(&str, &mut Watch, &PullRequestRef)> {
-    let Publication { branch, watch, pull_request, .. } = session.publication.as_mut()?;
+    let Publication { branch, watch, pull_request, .. } = session.publication_mut()?;
     Some((branch, watch.as_mut()?, pull_request.as_ref()?))
 }
 
@@ -260,7 +285,8 @@ pub(super) fn trusted<'a>(
 pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
     session.observed.watch.is_polled = true;
-    let ours = session.publication.as_ref().map(ours).unwrap_or_default();
+    let ours = session.publication().map(ours).unwrap_or_default();
+    let is_beside = session.observed.beside.is_some();
     session.observed.watch.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
         return;
@@ -293,6 +319,9 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     watch.head = Some(pull.head.clone());
     watch.checks = Some(checks);
     watch.failures = 0;
+    if is_beside {
+        watch.begun.offered = fix::name(&to_fix.items);
+    }
     let card = PullRequestCard {
         at: at.clone(),
         repository: watch.repository.name.clone(),
@@ -333,7 +362,7 @@ pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Co
     };
     let polled = &mut session.observed.watch;
     (polled.is_polled, polled.ended, polled.card) = (true, Some(state), Some(card));
-    if let Some(publication) = &mut session.publication {
+    if let Some(publication) = session.publication_mut() {
         publication.has_ended = true;
     }
     record::arm_thread(session, context);

@@ -3,7 +3,7 @@
 use crate::base::ids::{Ms, SandboxName, ThreadKey};
 use crate::protocol::event::NotCloned;
 use crate::records::ask::About;
-use crate::records::carried::LeftOut;
+use crate::records::carried::{Carried, LeftOut};
 use crate::records::drafted_review::FILE;
 use crate::records::given_pull::GivenPull;
 use crate::records::message::Quote;
@@ -224,6 +224,12 @@ pub const DEAD_PROMPT: &str = "Bobbin tried many times to run it, and failed. Ru
 /// A pull request was asked for where nothing came from a forge.
 pub const NOTHING_CARRIED: &str =
     "There is nothing to publish: this thread's sandbox has no repository that Bobbin may push to.";
+/// A sentence about a repository beside the thread's.
+#[must_use]
+pub fn of_repository(name: &str, word: &str) -> String {
+    format!("`{name}`: {word}")
+}
+
 /// The sandbox has the files that the forge has.
 pub const NOTHING_TO_PUBLISH: &str =
     "There is nothing to publish: the files are as they were when the repository was brought.";
@@ -464,8 +470,12 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
         1 => "commits older than the newest".to_owned(),
         _ => format!("commits older than the newest {commits}"),
     });
-    let parts =
-        [part("submodules", &left_out.submodules), part("Git LFS files", &left_out.large), history];
+    let parts = [
+        part("submodules", &left_out.submodules),
+        part("repositories beside it", &left_out.beside),
+        part("Git LFS files", &left_out.large),
+        history,
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let (last, before) = parts.split_last()?;
     Some(if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) })
@@ -712,13 +722,31 @@ pub fn given_for_agent(pull: &GivenPull) -> String {
 
 /// What the agent has to know of a checkout that was moved before its turn.
 #[must_use]
-pub fn moved_for_agent(branch: &str, base: &str) -> String {
+pub fn moved_for_agent(carried: &Carried, base: &str) -> String {
+    let branch = &carried.repository.branch;
     // The name of a branch is anybody's words.
     let branch = if is_ref(branch) { format!(" of `{branch}`") } else { String::new() };
     let base = base.get(..12).unwrap_or(base);
+    let beside = carried.folder.as_ref().map(|folder| format!(" in `{folder}`"));
+    let beside = beside.unwrap_or_default();
     format!(
-        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit{branch}, {base}: files may be other than before.)"
+        "(The pull request of the earlier work{beside} has ended. The checkout{beside} was moved to the newest commit{branch}, {base}: files may be other than before.)"
     )
+}
+
+/// What the agent has to know of the repositories beside the thread's.
+#[must_use]
+pub fn beside_for_agent(beside: &[Carried]) -> Option<String> {
+    let each = beside.iter().filter_map(|one| {
+        Some(format!("`{}` ({})", one.folder.as_ref()?, one_line(&one.repository.name)))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "(Beside this repository are others, each a git checkout of its own: {}. Change them there if the task needs it: each becomes a pull request of its own. Do not push.)",
+            each.join(", ")
+        )
+    })
 }
 
 /// The checkout stays where it is, although the pull request of its work has ended.

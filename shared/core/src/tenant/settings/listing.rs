@@ -88,6 +88,9 @@ pub fn listing(
     if !environments.is_empty() {
         lines.push(format!("Environments: {}", environments.join(", ")));
     }
+    for (repository, beside) in settings.beside.all() {
+        lines.push(format!("Beside {repository}: {}", beside.join(", ")));
+    }
     for (repository, secrets) in settings.project_secrets.all() {
         let each = secrets.iter().map(|(name, secret)| secret_line(&secret.wish(repository, name)));
         lines.push(format!("Secrets of {repository}: {}", each.collect::<Vec<_>>().join("; ")));
@@ -146,13 +149,15 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
             });
             format!("the budgets are set: {}", each.collect::<Vec<_>>().join(", "))
         }
-        SettingsChange::Environment { repository, text } => {
+        SettingsChange::Environment { repository, text, beside } => {
             let repository = repository.trim();
-            match text.trim().to_ascii_lowercase().as_str() {
+            let how = match text.trim().to_ascii_lowercase().as_str() {
                 OFF => format!("nothing is run to make {repository} ready"),
                 OWN => format!("{repository} is made ready by its own files"),
                 _ => format!("how {repository} is made ready is set"),
-            }
+            };
+            let beside = beside.join(", ");
+            if beside.is_empty() { how } else { format!("{how}, and beside it comes {beside}") }
         }
         SettingsChange::Secret(wish) => {
             format!("a secret of {} is stored: {}", wish.repository, secret_line(wish))

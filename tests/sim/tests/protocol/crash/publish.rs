@@ -143,7 +143,8 @@ fn noticed(place: &SimThread, turn: usize) -> bool {
 
 /// The branch of the record is where the newest proposal is.
 fn is_at_newest(place: &SimThread) -> bool {
-    let publication = place.record.as_ref().and_then(|record| record.publication.as_ref());
+    let publication =
+        place.record.as_ref().and_then(|record| record.published.publication.as_ref());
     let there = publication.and_then(|one| place.forge.branches.get(&one.branch));
     there.is_some() && there == place.proposals.last()
 }
@@ -345,7 +346,7 @@ fn goes_on(moment: u64, (call, is_after): (u32, bool)) -> Result<(), String> {
     if is_at_newest(here) && counts(here).2 == 1 {
         return Ok(());
     }
-    let seen = (counts(here), here.record.as_ref().map(|record| &record.publication));
+    let seen = (counts(here), here.record.as_ref().map(|record| &record.published.publication));
     Err(format!("lost at {moment}, crash at {call} (after: {is_after}): {seen:?}"))
 }
 
@@ -378,10 +379,12 @@ fn late(meanwhile: Meanwhile, plant: impl FnOnce(&mut Inner)) -> Result<(), Stri
     let call = {
         let inner = world.lock();
         let here = &inner.places[0];
-        let publication = here.record.as_ref().and_then(|record| record.publication.as_ref());
+        let publication =
+            here.record.as_ref().and_then(|record| record.published.publication.as_ref());
         let branch = &publication.ok_or("nothing is shown")?.branch;
         let new = &here.proposals[0];
-        let moving = Moving { branch, old: None, new, follows: None };
+        let repository = 42;
+        let moving = Moving { repository, branch, old: None, new, follows: None };
         let call = here.push_call(&here.home, 1, &moving);
         call.map_err(|ended| format!("no push was sent: {ended:?}"))?
     };

@@ -188,7 +188,7 @@ impl Publishing {
         let of = |step| Work::Publish { step, by: person(), membership: Membership::default() };
         let work = |kind: &Kind| {
             let work = match kind {
-                Kind::Show => of(PublishStep::Show { subject: None, body: None }),
+                Kind::Show => of(PublishStep::Show { subject: None, body: None, of: None }),
                 Kind::Press(work) => of(PublishStep::Push { commit: commit(*work) }),
                 Kind::Watch => Work::Poll,
             };
@@ -209,6 +209,7 @@ impl Publishing {
                 carried: Some(Carried {
                     repository: repository(),
                     default: None,
+                    folder: None,
                     base: Some("e".repeat(40)),
                 }),
                 ..SandboxProject::default()
@@ -244,7 +245,7 @@ impl Publishing {
     /// The branch on record, as it is at the forge.
     fn branch<'s>(&self, s: &'s mut State) -> Option<&'s mut Branch> {
         let record = self.record(s);
-        let name = &record.publication.as_ref()?.branch;
+        let name = &record.published.publication.as_ref()?.branch;
         s.branches.iter_mut().find(|branch| branch.name == *name)
     }
 
@@ -262,7 +263,8 @@ impl Publishing {
         let at = self.kinds.iter().position(|kind| *kind == Kind::Watch)?;
         let message = u8::try_from(at).ok()?;
         let record = self.record(s);
-        let publication = record.publication.as_ref().filter(|one| one.watch.is_some())?;
+        let publication =
+            record.published.publication.as_ref().filter(|one| one.watch.is_some())?;
         let branch = s.branches.iter().find(|branch| branch.name == publication.branch)?;
         let is_coming = s.queue.contains(&message);
         (branch.card != branch.pull && !is_coming).then_some(message)
@@ -358,7 +360,7 @@ impl Publishing {
     /// What people can do at the forge.
     fn deeds(&self, s: &State, actions: &mut Vec<Action>) {
         let record = self.record(s);
-        let Some(publication) = &record.publication else {
+        let Some(publication) = &record.published.publication else {
             return;
         };
         if s.left.commits > 0 {
@@ -431,7 +433,9 @@ impl Publishing {
 
     fn person_pushes(&self, s: &mut State) {
         s.left.commits -= 1;
-        let Some(name) = self.record(s).publication.as_ref().map(|one| one.branch.clone()) else {
+        let Some(name) =
+            self.record(s).published.publication.as_ref().map(|one| one.branch.clone())
+        else {
             return;
         };
         let number = s.persons.len();
@@ -577,9 +581,10 @@ impl Publishing {
             return None;
         };
         match effect {
-            ForgeEffect::Push { branch, old, new, follows, .. } => {
+            ForgeEffect::Push { carried, branch, old, new, follows } => {
                 let (old, follows) = (old.as_deref(), follows.as_deref());
-                let moving = effects::Moving { branch, old, new, follows };
+                let repository = carried.repository.id;
+                let moving = effects::Moving { repository, branch, old, new, follows };
                 self.push_call(s, knows(&machine), &moving).ok()
             }
             ForgeEffect::OpenPullRequest { branch, .. } => {

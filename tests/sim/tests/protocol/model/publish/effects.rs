@@ -7,7 +7,7 @@ use bobbin_core::protocol::effect::{Follow, Watched};
 use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::Post;
-use bobbin_core::records::carried::LeftOut;
+use bobbin_core::records::carried::{Carried, LeftOut};
 use bobbin_core::records::publication::{
     Opened, Outgoing, OutgoingChange, OutgoingFile, PullRequestRef, PullRequestSeen,
     PullRequestState, PushEnd,
@@ -80,7 +80,7 @@ impl Services for Here<'_> {
 
     fn abort(&mut self, _: u32, _: &[String]) {}
 
-    fn outgoing(&mut self, _: u32) -> Outgoing {
+    fn outgoing(&mut self, _: u32, _: &Carried) -> Outgoing {
         let file = OutgoingFile { path: "a".to_owned(), how: OutgoingChange::Added };
         Outgoing::Ready {
             commit: commit(self.s.files.work),
@@ -107,7 +107,7 @@ impl Services for Here<'_> {
     }
 
     fn poll(&mut self, _: u64) -> Result<WatchedPullRequest, Failure> {
-        let publication = self.known.and_then(|known| known.publication.as_ref());
+        let publication = self.known.and_then(|known| known.published.publication.as_ref());
         let named = publication.map(|publication| publication.branch.as_str());
         let branch = self.s.branches.iter().find(|one| Some(&*one.name) == named);
         let found = branch.and_then(|branch| Some((branch, seen(branch)?))).ok_or_else(silent)?;
@@ -197,7 +197,7 @@ impl Publishing {
         if !self.has(Fault::PushesUnshown) {
             new = moving.new.to_owned();
         }
-        let publication = known.and_then(|known| known.publication.as_ref());
+        let publication = known.and_then(|known| known.published.publication.as_ref());
         Ok(Call::Push {
             branch: moving.branch.to_owned(),
             old: moving.old.map(str::to_owned),

@@ -72,7 +72,7 @@ impl Explored for Publishing {
             // Against a pass for want of an occasion.
             Property::sometimes("opened", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s);
-                let publication = record.publication.as_ref();
+                let publication = record.published.publication.as_ref();
                 publication.is_some_and(|publication| publication.pull_request.is_some())
             }),
             Property::sometimes("updated", |_, s: &State| {

@@ -1,0 +1,93 @@
+//! Repositories carried beside a thread's own.
+
+use bobbin_app::sandboxes::Moving;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::carried::{Carried, ForgeRepository};
+use bobbin_core::records::publication::{Outgoing, PushEnd};
+
+use super::forge::Place;
+use super::sandbox::Carrier;
+use super::{carried, refused};
+
+const FOLDER: &str = ".bobbin/repositories/lib";
+
+/// A repository and another one of three commits, neither of them in the sandbox.
+async fn two() -> (Place, ForgeRepository) {
+    let place = Place::small().await;
+    let lib = place.beside("lib", 3).await;
+    place.sh("git checkout -q --orphan start && git rm -rfq . ; mkdir .bobbin; echo 'set-up: []' >.bobbin/environment.yaml; echo api >README.md");
+    place.commit("Start");
+    place.push("main");
+    (place, lib)
+}
+
+async fn brought(place: &Place, carrier: &Carrier, lib: &ForgeRepository) -> Carried {
+    let (there, _) = carried(carrier.carry_beside(&place.forge, lib, FOLDER).await);
+    Carried { folder: Some(FOLDER.to_owned()), ..there }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repository_beside_is_a_checkout_of_its_own() {
+    let (place, lib) = two().await;
+    let carrier = Carrier::new();
+    let (own, _) = carried(carrier.carry(&place).await);
+    let there = brought(&place, &carrier, &lib).await;
+    let in_lib = |script: &str| carrier.sh(&format!("cd {FOLDER} && {script}"));
+    assert_eq!(in_lib("git status --porcelain --branch"), "## main...origin/main\n");
+    assert_eq!(in_lib("git log --format=%s"), "Commit 2\nCommit 1\nCommit 0\n");
+    assert_eq!(in_lib("git config remote.origin.url"), format!("{}\n", lib.address));
+    assert_eq!(carrier.sh("git status --porcelain; git clean -ndx"), "");
+
+    // What is done in one is not the other's work, and a repeat leaves it.
+    in_lib("echo work >work.txt");
+    assert_eq!(brought(&place, &carrier, &lib).await, there);
+    let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
+    let read = async |of: &Carried| {
+        let read = sandboxes.read_outgoing(forge, carrier.target(), of, (0, None)).await.unwrap();
+        let Event::OutgoingRead(outgoing) = read else { panic!("{read:?}") };
+        outgoing
+    };
+    assert_eq!(read(&own).await, Outgoing::Unchanged);
+    let Outgoing::Ready { commit, files, .. } = read(&there).await else { panic!("no work") };
+    assert_eq!(files.iter().map(|file| &*file.path).collect::<Vec<_>>(), ["work.txt"]);
+    let moving = Moving { branch: "bobbin/work-1", old: None, new: &commit, follows: None };
+    let pushed = sandboxes.push_outgoing(forge, carrier.target(), &there, moving).await.unwrap();
+    assert_eq!(pushed, Event::Pushed(PushEnd::Done { changed: Vec::new() }));
+    let address = place.address_of("lib");
+    let heads = place.sh(&format!("git ls-remote --heads '{address}' | cut -f 2"));
+    assert_eq!(heads, "refs/heads/bobbin/work-1\nrefs/heads/main\n");
+    assert_eq!(
+        place.sh(&format!("git ls-remote --heads '{}' | cut -f 2", place.address)),
+        "refs/heads/main\n"
+    );
+
+    // Once it is merged, this checkout goes on to the newest commit.
+    place.sh(&format!("git fetch -q '{address}' bobbin/work-1 && git push -q '{address}' FETCH_HEAD:refs/heads/main"));
+    let moved = sandboxes.move_checkout(forge, carrier.target(), &there, Some(&commit)).await;
+    assert_eq!(moved.unwrap(), Event::CheckoutMoved { base: Some(commit) });
+    assert_eq!(
+        in_lib("git status --porcelain --branch; cat work.txt"),
+        "## main...origin/main\nwork\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_the_repository_leads_it_elsewhere() {
+    for own in [
+        "rm -rf .bobbin && ln -s /tmp .bobbin",
+        "ln -s .. .bobbin/repositories",
+        "echo file >.bobbin/repositories",
+        "mkdir .bobbin/repositories && ln -s ../.. .bobbin/repositories/lib",
+    ] {
+        let (place, lib) = two().await;
+        place.sh(own);
+        place.commit("Odd");
+        place.push("main");
+        let carrier = Carrier::new();
+        carried(carrier.carry(&place).await);
+        let why = refused(carrier.carry_beside(&place.forge, &lib, FOLDER).await);
+        let words = "the repository has something of its own at .bobbin/repositories";
+        assert!(why.contains(words), "{own}: {why}");
+        assert_eq!(carrier.sh("git status --porcelain; cat README.md"), "api\n", "{own}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Repositories beside a thread's own on their way to pull requests: each is shown, pushed and opened by itself, by a
+//! message of its own, in their order.
+//!
+//! Promised: what one of them is refused leaves the others; a press opens what others have not opened yet.
+
+use super::{Context, Next, publish, words};
+use crate::base::ids::{TurnId, short_name};
+use crate::base::person::{Membership, Person};
+use crate::protocol::effect::Effect;
+use crate::records::card::OfferOfAll;
+use crate::records::message::{Message, PublishStep, ShowOf, Work};
+use crate::records::publication::Publication;
+use crate::records::session::Session;
+
+/// The repository that the step is about, by what a person was shown of it; `None`: the thread's.
+pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>) -> Option<u64> {
+    let id = &context.delivery.message.id;
+    let with = |is_it: &dyn Fn(&Publication) -> bool| {
+        session.published.all().find(|(_, publication)| is_it(publication))?.0
+    };
+    let has_shown = |one: &Publication, commit: &str| {
+        one.shown.as_ref().is_some_and(|shown| shown.commit == commit)
+    };
+    match step {
+        PublishStep::Show { of: Some(ShowOf::Beside(repository)), .. } => Some(*repository),
+        PublishStep::Show { of: Some(ShowOf::Commit(commit)), .. } => {
+            with(&|one| has_shown(one, commit))
+        }
+        PublishStep::Push { commit } => with(&|one| {
+            let is_pressed = one.pressed.as_ref().is_some_and(|pressed| pressed.id == *id);
+            is_pressed || has_shown(one, commit)
+        }),
+        PublishStep::Act { head, .. } => {
+            with(&|one| one.watch.as_ref().is_some_and(|watch| watch.head.as_ref() == Some(head)))
+        }
+        PublishStep::Fix { name } | PublishStep::Fixed { name } => with(&|one| {
+            one.watch.as_ref().is_some_and(|watch| {
+                let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
+                is_begun || watch.begun.offered.as_ref() == Some(name)
+            })
+        }),
+        PublishStep::Show { of: None, .. }
+        | PublishStep::PushAll { .. }
+        | PublishStep::Review { .. } => None,
+    }
+}
+
+/// Whether nobody can tell which repository's was pressed, since it is not what was shown last of any.
+pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
+    if session.published.beside.is_empty() || session.observed.beside.is_some() {
+        return false;
+    }
+    let own = session.publication();
+    match step {
+        PublishStep::Show { of: Some(ShowOf::Commit(commit)), .. } => {
+            let shown = own.and_then(|own| own.shown.as_ref());
+            shown.is_none_or(|shown| shown.commit != *commit)
+        }
+        PublishStep::Act { head, .. } => {
+            let seen = own.and_then(|own| own.watch.as_ref()?.head.as_ref());
+            seen.is_none_or(|seen| seen != head)
+        }
+        _ => false,
+    }
+}
+
+/// A sentence about the repository in hand, which names one that is not the thread's.
+pub(super) fn named(session: &Session, word: &str) -> String {
+    let id = session.observed.beside;
+    let mut beside = session.sandbox.project.beside.iter().map(|one| &one.repository);
+    match beside.find(|one| Some(one.id) == id) {
+        Some(repository) => words::of_repository(&repository.name, word),
+        None => word.to_owned(),
+    }
+}
+
+/// Has each repository beside the thread's shown by a message of its own, once its own was; `None`: that is done, or
+/// nobody asked for all.
+pub(super) fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let Work::Publish { step: PublishStep::Show { of: None, .. }, by, membership } =
+        &context.delivery.message.work
+    else {
+        return None;
+    };
+    if context.settings.admit(membership, &by.id).is_err() {
+        return None;
+    }
+    let beside = session.sandbox.project.beside.iter().filter(|one| one.base.is_some());
+    let steps = beside.map(|one| PublishStep::Show {
+        subject: None,
+        body: None,
+        of: Some(ShowOf::Beside(one.repository.id)),
+    });
+    queue(session, steps, (by, membership), context)
+}
+
+/// The button for all that was shown and is not opened; `None`: one repository has something.
+pub(super) fn offered(session: &Session) -> Option<OfferOfAll> {
+    let commits = shown(session);
+    let repositories = commits.len();
+    (repositories > 1).then(|| OfferOfAll { name: name(&commits), repositories })
+}
+
+/// Next step of the press on that button: each is pushed and opened by a message of its own.
+pub(super) fn push_all(
+    session: &mut Session,
+    wanted: &str,
+    (by, membership): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    let commits = shown(session);
+    if name(&commits) != wanted {
+        return publish::told(session, words::NOT_SHOWN, context);
+    }
+    let steps = commits.into_iter().map(|commit| PublishStep::Push { commit });
+    let next = queue(session, steps, (by, membership), context);
+    next.unwrap_or_else(|| publish::end(session, context))
+}
+
+/// The commits that were shown last, one of each repository.
+fn shown(session: &Session) -> Vec<String> {
+    let shown = session.published.all().filter_map(|(_, one)| one.shown.as_ref());
+    shown.map(|shown| shown.commit.clone()).collect()
+}
+
+fn name(commits: &[String]) -> String {
+    let commits: Vec<&str> = commits.iter().map(String::as_str).collect();
+    short_name(&commits)
+}
+
+/// Queues a message for each step, in this order; `None` once they are queued.
+fn queue(
+    session: &Session,
+    steps: impl Iterator<Item = PublishStep>,
+    (by, membership): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Option<Next> {
+    let press = &context.delivery.message.id;
+    let messages = steps.enumerate().map(|(nth, step)| Message {
+        id: TurnId::from(format!("{press}-{nth}")),
+        thread: session.thread.clone(),
+        accepted_at_ms: context.now_ms,
+        work: Work::Publish { step, by: by.clone(), membership: membership.clone() },
+    });
+    let messages: Vec<Message> = messages.collect();
+    let is_queued = messages.iter().all(|one| session.observed.watch.queued.contains(&one.id));
+    (!is_queued).then_some(Next::Do(Effect::Queue { messages }))
+}

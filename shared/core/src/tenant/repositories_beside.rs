@@ -1,0 +1,85 @@
+//! The repositories that managers want beside a thread's own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tenant::environments::name_of;
+
+/// Repositories beside one.
+pub const BESIDE_MAX: usize = 4;
+/// Where they stand, below the thread's checkout: git does not list what is in there among its files.
+const FOLDER: &str = ".bobbin/repositories";
+
+/// By repository, as `owner/name` in small letters: the names of those beside it, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RepositoriesBeside(BTreeMap<String, Vec<String>>);
+
+impl RepositoriesBeside {
+    /// None are wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those beside a repository, as chosen for a sandbox. `named` is its name if it is one of the forge's.
+    #[must_use]
+    pub fn of(&self, repo: &str, named: Option<&str>) -> &[String] {
+        let name = name_of(repo, named);
+        name.and_then(|name| self.0.get(&name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those beside this repository are these from now on.
+    pub fn set(&mut self, name: &str, beside: &[String]) {
+        if beside.is_empty() {
+            self.0.remove(name);
+        } else {
+            self.0.insert(name.to_owned(), beside.to_vec());
+        }
+    }
+
+    /// All, by repository.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(name, beside)| (&**name, beside.as_slice()))
+    }
+}
+
+/// The folder of each: its name, with its owner's where two have the same.
+#[must_use]
+pub fn folder(of: &str, all: &[String]) -> String {
+    let name = |one: &str| one.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let same = all.iter().filter(|one| name(one) == name(of)).count();
+    let own = if same > 1 { of.to_ascii_lowercase().replace('/', "-") } else { name(of) };
+    format!("{FOLDER}/{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_of_one_name_have_two_folders() {
+        let all = ["acme/API".to_owned(), "other/api".to_owned(), "acme/web".to_owned()];
+        assert_eq!(
+            all.each_ref().map(|one| folder(one, &all)),
+            [
+                ".bobbin/repositories/acme-api",
+                ".bobbin/repositories/other-api",
+                ".bobbin/repositories/web"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_name_of_a_repository_finds_those_beside_it() {
+        let mut beside = RepositoriesBeside::default();
+        beside.set("acme/shop", &["acme/api".to_owned()]);
+        for repo in ["Acme/Shop", "acme/shop@release-2", "https://github.com/acme/shop"] {
+            assert_eq!(beside.of(repo, None), ["acme/api"], "{repo}");
+        }
+        assert!(beside.of("acme/api", None).is_empty());
+        beside.set("acme/shop", &[]);
+        assert!(beside.is_empty());
+    }
+}
