@@ -26,7 +26,7 @@ use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
-use bobbin_core::records::carried::ForgeRepository;
+use bobbin_core::records::carried::{CarriedTo, ForgeRepository};
 use bobbin_core::records::changes::ChangedFile;
 use bobbin_core::records::checks::RequiredCheck;
 use bobbin_core::records::flags::ControlFlags;
@@ -407,8 +407,13 @@ async fn largest_payloads_use_bounded_memory() {
         is_private: true,
         branch: "main".to_owned(),
     };
-    let wanted =
-        Wanted { repository: &repository, at: None, pull: None, submodule: None, size_kb: 0 };
+    let wanted = Wanted {
+        repository: &repository,
+        at: None,
+        pull: None,
+        to: &CarriedTo::Project,
+        size_kb: 0,
+    };
     let carry = sandboxes.carry(&forge, target, wanted, 120_000);
     let (carried, bytes) = held(carry).await;
     let Ok(Event::Carried { carried, .. }) = carried else {

@@ -57,7 +57,7 @@ async fn repository_beside_is_a_checkout_of_its_own() {
     let heads = place.sh(&format!("git ls-remote --heads '{address}' | cut -f 2"));
     assert_eq!(heads, "refs/heads/bobbin/work-1\nrefs/heads/main\n");
     assert_eq!(
-        place.sh(&format!("git ls-remote --heads '{}' | cut -f 2", place.address)),
+        place.sh(&format!("git ls-remote --heads '{}' | cut -f 2", place.address_of("api"))),
         "refs/heads/main\n"
     );
 
