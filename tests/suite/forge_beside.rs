@@ -38,7 +38,7 @@ async fn each(world: World, platform: Platform) {
     })
     .await;
 
-    let (_, folder) = api.name.split_once('/').unwrap();
+    let folder = api.name.to_ascii_lowercase();
     let work = format!(
         "write: page.txt hello\nrun: cd .bobbin/repositories/{folder} && cat README.md && echo hello >api.txt && git status --porcelain"
     );

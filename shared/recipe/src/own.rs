@@ -74,15 +74,14 @@ fn read(text: &str, from: RecipeSource) -> Result<SettingsRecipe, Unread> {
         }
     }
     // Who only wants repositories beside one leaves the rest to its files.
-    let is_said = repositories.is_empty() || pairs.len() > 1;
+    let is_said = pairs.is_empty() || pairs.iter().any(|pair| pair.key != REPOSITORIES);
     Ok(SettingsRecipe { recipe: is_said.then_some(recipe), repositories })
 }
 
 fn repository(item: &RecipeNode) -> Result<String, String> {
-    let name = item.text().filter(|name| environments::repository(name).is_some());
-    let name =
-        name.ok_or("`repositories` takes names such as `acme/api`, of the default branch")?;
-    Ok(name.trim().to_owned())
+    let name = item.text().and_then(environments::repository);
+    let wrong = "`repositories` takes names such as `acme/api`, of the default branch";
+    name.ok_or_else(|| wrong.to_owned())
 }
 
 fn unknown(key: &str, line: usize, keys: &[&str]) -> Unread {

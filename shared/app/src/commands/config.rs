@@ -9,7 +9,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::message::Control;
-use bobbin_core::tenant::environments::{OFF, OWN};
+use bobbin_core::tenant::environments::{self, OFF, OWN};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::settings::{
     DefaultKind, NotChanged, Settings, SettingsChange, SettingsList, change_words, listing,
@@ -236,8 +236,8 @@ fn with_recipe_read(change: &SettingsChange) -> Result<SettingsChange, String> {
     }
     let read = bobbin_recipe::of_settings(text);
     let read = read.map_err(|wrong| format!("{wrong} Nothing was changed."))?;
-    let is_itself = |one: &String| one.eq_ignore_ascii_case(repository.trim());
-    if read.repositories.iter().any(is_itself) {
+    let own = environments::repository(repository);
+    if own.is_some_and(|own| read.repositories.contains(&own)) {
         return Err(format!(
             "`repositories` names those beside {repository}: leave it out itself. Nothing was changed."
         ));

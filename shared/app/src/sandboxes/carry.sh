@@ -51,10 +51,14 @@ if [ -n "$BOBBIN_SUBMODULE" ]; then
     { echo "its folder is not in the checkout"; exit 1; }
 fi
 if [ -n "$BOBBIN_BESIDE" ]; then
-  # No link of the repository leads elsewhere, and no file of it stands in the way.
-  mkdir -p "${into%/*}" 2>/dev/null &&
-    [ "$(cd "${into%/*}" && pwd -P)" = "$(cd "$project" && pwd -P)/${BOBBIN_BESIDE%/*}" ] && [ ! -L "$into" ] ||
-    { echo "the repository has something of its own at ${BOBBIN_BESIDE%/*}"; exit 1; }
+  # No link of the repository leads elsewhere, and nothing of it stands there.
+  at=$project left=$BOBBIN_BESIDE/
+  while [ -n "$left" ] && at="$at/${left%%/*}" left=${left#*/}; do
+    [ ! -L "$at" ] && { [ ! -e "$at" ] || [ -d "$at" ]; } || { echo "the repository has its own $BOBBIN_BESIDE"; exit 1; }
+  done
+  [ -e "$into/.git" ] || rmdir "$into" 2>/dev/null
+  [ ! -e "$into" ] || [ -e "$into/.git" ] || { echo "the repository has its own $BOBBIN_BESIDE"; exit 1; }
+  mkdir -p "${into%/*}" || { echo "No space left on device"; exit 1; }
 fi
 if [ -e "$into/.git" ] && { [ -n "$BOBBIN_SUBMODULE$BOBBIN_BESIDE" ] || ! is_of_builder; }; then
   rm -rf "$pieces"

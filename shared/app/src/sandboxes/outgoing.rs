@@ -48,6 +48,7 @@ const EXIT_NOTHING: i64 = 5;
 const EXIT_CHANGED: i64 = 6;
 const EXIT_TOO_LARGE: i64 = 7;
 const EXIT_ELSEWHERE: i64 = 8;
+const EXIT_HOLDS_BESIDE: i64 = 9;
 
 const MOVING: &str = "The files in the sandbox changed while they were read. Try again.";
 const UNCLEAR: &str = "What came out of the sandbox cannot be read. Try again.";
@@ -350,6 +351,11 @@ fn collected(
             ));
         }
         EXIT_ELSEWHERE => return refused(outgoing::elsewhere(base)),
+        EXIT_HOLDS_BESIDE => {
+            return refused(
+                "A repository beside this one is in its commits, as a submodule. Ask the agent to take `.bobbin/repositories` out of them.",
+            );
+        }
         _ => {
             let lines = text.lines().rev();
             let last = lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing");

@@ -24,10 +24,12 @@ git_ merge-base --is-ancestor "$BOBBIN_BASE" "$head" 2>/dev/null || exit 8
 index=$(git_ rev-parse --git-path index)
 export GIT_INDEX_FILE="$out/index"
 cp -p "$index" "$GIT_INDEX_FILE" 2>/dev/null || git_ read-tree "$head" 2>"$out/words" || failed
+# What stands beside the repository is not its own, whatever it does not ignore.
 # What cannot be added by itself (a repository without a commit in a folder, say) is left out.
-git_ add -A --ignore-errors . </dev/null >"$out/words" 2>&1
+git_ add -A --ignore-errors -- . ':(exclude,top).bobbin/repositories' </dev/null >"$out/words" 2>&1
 [ $? -lt 128 ] || failed
 tree=$(git_ write-tree 2>"$out/words") || failed
+git_ ls-tree -r "$tree" -- .bobbin/repositories | grep -q '^160000 ' && exit 9
 
 kept=$(git_ rev-parse -q --verify "$ref^{commit}")
 if [ "$tree" = "$(git_ rev-parse "$head^{tree}")" ]; then

@@ -1,15 +1,15 @@
 //! Repositories carried beside a thread's own.
 
 use bobbin_app::sandboxes::Moving;
-use bobbin_core::protocol::event::Event;
+use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::publication::{Outgoing, PushEnd};
 
+use super::carried;
 use super::forge::Place;
 use super::sandbox::Carrier;
-use super::{carried, refused};
 
-const FOLDER: &str = ".bobbin/repositories/lib";
+const FOLDER: &str = ".bobbin/repositories/acme/lib";
 
 /// A repository and another one of three commits, neither of them in the sandbox.
 async fn two() -> (Place, ForgeRepository) {
@@ -36,7 +36,10 @@ async fn repository_beside_is_a_checkout_of_its_own() {
     assert_eq!(in_lib("git status --porcelain --branch"), "## main...origin/main\n");
     assert_eq!(in_lib("git log --format=%s"), "Commit 2\nCommit 1\nCommit 0\n");
     assert_eq!(in_lib("git config remote.origin.url"), format!("{}\n", lib.address));
-    assert_eq!(carrier.sh("git status --porcelain; git clean -ndx"), "");
+    assert_eq!(
+        carrier.sh("git status --porcelain; git clean -ndx"),
+        "Would skip repository .bobbin/repositories/acme/lib\n"
+    );
 
     // What is done in one is not the other's work, and a repeat leaves it.
     in_lib("echo work >work.txt");
@@ -77,7 +80,8 @@ async fn nothing_of_the_repository_leads_it_elsewhere() {
         "rm -rf .bobbin && ln -s /tmp .bobbin",
         "ln -s .. .bobbin/repositories",
         "echo file >.bobbin/repositories",
-        "mkdir .bobbin/repositories && ln -s ../.. .bobbin/repositories/lib",
+        "mkdir -p .bobbin/repositories/acme && ln -s ../../.. .bobbin/repositories/acme/lib",
+        "mkdir -p .bobbin/repositories/acme/lib && echo own >.bobbin/repositories/acme/lib/README.md",
     ] {
         let (place, lib) = two().await;
         place.sh(own);
@@ -85,9 +89,30 @@ async fn nothing_of_the_repository_leads_it_elsewhere() {
         place.push("main");
         let carrier = Carrier::new();
         carried(carrier.carry(&place).await);
-        let why = refused(carrier.carry_beside(&place.forge, &lib, FOLDER).await);
-        let words = "the repository has something of its own at .bobbin/repositories";
-        assert!(why.contains(words), "{own}: {why}");
+        let event = carrier.carry_beside(&place.forge, &lib, FOLDER).await;
+        let seen = "the repository has its own .bobbin/repositories/acme/lib".to_owned();
+        assert_eq!(event, Event::NotCloned { why: NotCloned::Other { seen } }, "{own}");
         assert_eq!(carrier.sh("git status --porcelain; cat README.md"), "api\n", "{own}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repository_beside_is_never_in_the_threads_own_work() {
+    let (place, lib) = two().await;
+    let carrier = Carrier::new();
+    let (own, _) = carried(carrier.carry(&place).await);
+    brought(&place, &carrier, &lib).await;
+    let read = async || {
+        let (sandboxes, target) = (&carrier.sandboxes, carrier.target());
+        let read = sandboxes.read_outgoing(&place.forge, target, &own, (0, None)).await;
+        let Event::OutgoingRead(outgoing) = read.unwrap() else { panic!("not read") };
+        outgoing
+    };
+    // A file of the repository outranks what its checkout ignores.
+    carrier.sh("printf '.*\\n!.bobbin/\\n!.gitignore\\n' >.gitignore");
+    let Outgoing::Ready { files, .. } = read().await else { panic!("no work") };
+    assert_eq!(files.iter().map(|file| &*file.path).collect::<Vec<_>>(), [".gitignore"]);
+    carrier.sh("git add -A 2>/dev/null && git commit -qm All");
+    let Outgoing::Refused { why } = read().await else { panic!("it was taken") };
+    assert!(why.starts_with("A repository beside this one is in its commits"), "{why}");
 }

@@ -374,6 +374,9 @@ pub enum PublishStep {
     Fixed {
         /// The fix's name.
         name: String,
+        /// The forge's id of its repository, if that stands beside the thread's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beside: Option<u64>,
     },
     /// Post the agent's review that was shown.
     Review {

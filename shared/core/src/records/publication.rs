@@ -194,6 +194,27 @@ pub struct Proposal {
     pub body: String,
 }
 
+/// Most of a proposal's texts that every chat shows whole, in units of [`Proposal::is_surely_shown`].
+const SURELY_SHOWN_UNITS_MAX: usize = 2_000;
+/// What a character takes at the most that is not shown as it is.
+const ODD_UNITS: usize = 10;
+
+impl Proposal {
+    /// Whether every chat shows subject and text whole, however it writes them.
+    #[must_use]
+    pub fn is_surely_shown(&self) -> bool {
+        let units = |c: char| match c {
+            '\n' | ' ' => 1,
+            c if c.is_alphanumeric() && c.is_ascii() => 1,
+            '`' => 3,
+            c if c.is_alphanumeric() || (c.is_ascii_punctuation() && c != '\\') => 2,
+            _ => ODD_UNITS,
+        };
+        let texts = self.subject.chars().chain(self.body.chars());
+        texts.map(units).sum::<usize>() <= SURELY_SHOWN_UNITS_MAX
+    }
+}
+
 /// A person's press on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pressed {

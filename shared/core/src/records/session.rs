@@ -235,6 +235,12 @@ impl Session {
         carried.filter(|carried| carried.base.is_some())
     }
 
+    /// The repositories beside the thread's. In a sandbox of several threads nobody works on them.
+    #[must_use]
+    pub fn beside(&self) -> &[Carried] {
+        if self.sandbox.is_shared() { &[] } else { &self.sandbox.project.beside }
+    }
+
     /// Branch and pull request of that repository.
     #[must_use]
     pub fn publication(&self) -> Option<&Publication> {

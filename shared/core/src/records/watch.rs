@@ -69,7 +69,7 @@ pub struct Watch {
 /// What fixes were begun for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct BegunFixes {
-    /// The one that was offered last, of a repository beside the thread's: its name tells which repository's it is.
+    /// The one that was offered last, if the thread has several repositories: its name tells which repository's it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
     /// Names, newest last: none is begun for twice.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tenant::environments::name_of;
+use crate::tenant::environments::{ENVIRONMENTS_MAX, name_of};
 
 /// Repositories beside one.
 pub const BESIDE_MAX: usize = 4;
@@ -30,13 +30,18 @@ impl RepositoriesBeside {
         name.and_then(|name| self.0.get(&name)).map_or(&[], Vec::as_slice)
     }
 
-    /// Those beside this repository are these from now on.
-    pub fn set(&mut self, name: &str, beside: &[String]) {
+    /// Those beside this repository are these from now on. False: there are too many repositories.
+    #[must_use]
+    pub fn set(&mut self, name: &str, beside: &[String]) -> bool {
         if beside.is_empty() {
             self.0.remove(name);
-        } else {
+            return true;
+        }
+        let is_full = self.0.len() >= ENVIRONMENTS_MAX && !self.0.contains_key(name);
+        if !is_full {
             self.0.insert(name.to_owned(), beside.to_vec());
         }
+        !is_full
     }
 
     /// All, by repository.
@@ -45,13 +50,10 @@ impl RepositoriesBeside {
     }
 }
 
-/// The folder of each: its name, with its owner's where two have the same.
+/// The folder of one.
 #[must_use]
-pub fn folder(of: &str, all: &[String]) -> String {
-    let name = |one: &str| one.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    let same = all.iter().filter(|one| name(one) == name(of)).count();
-    let own = if same > 1 { of.to_ascii_lowercase().replace('/', "-") } else { name(of) };
-    format!("{FOLDER}/{own}")
+pub fn folder(name: &str) -> String {
+    format!("{FOLDER}/{}", name.to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -59,27 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repositories_of_one_name_have_two_folders() {
-        let all = ["acme/API".to_owned(), "other/api".to_owned(), "acme/web".to_owned()];
-        assert_eq!(
-            all.each_ref().map(|one| folder(one, &all)),
-            [
-                ".bobbin/repositories/acme-api",
-                ".bobbin/repositories/other-api",
-                ".bobbin/repositories/web"
-            ]
-        );
-    }
-
-    #[test]
     fn every_name_of_a_repository_finds_those_beside_it() {
         let mut beside = RepositoriesBeside::default();
-        beside.set("acme/shop", &["acme/api".to_owned()]);
+        assert!(beside.set("acme/shop", &["acme/api".to_owned()]));
         for repo in ["Acme/Shop", "acme/shop@release-2", "https://github.com/acme/shop"] {
             assert_eq!(beside.of(repo, None), ["acme/api"], "{repo}");
         }
         assert!(beside.of("acme/api", None).is_empty());
-        beside.set("acme/shop", &[]);
-        assert!(beside.is_empty());
+        assert!(beside.set("acme/shop", &[]) && beside.is_empty());
+        assert_eq!(folder("Acme/API"), ".bobbin/repositories/acme/api");
     }
 }

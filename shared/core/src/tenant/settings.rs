@@ -374,7 +374,9 @@ impl Settings {
                 if !next.environments.set(&name, text) {
                     return Err(NotChanged::Full(ENVIRONMENTS_MAX));
                 }
-                next.beside.set(&name, beside);
+                if !next.beside.set(&name, beside) {
+                    return Err(NotChanged::Full(ENVIRONMENTS_MAX));
+                }
             }
             SettingsChange::Secret(_) => return Err(SecretRefused::NoValue.into()),
             SettingsChange::RemoveSecret { repository, name } => {

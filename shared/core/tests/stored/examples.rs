@@ -582,7 +582,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             beside: vec![Carried {
                 repository: repository(),
                 default: None,
-                folder: Some(".bobbin/repositories/api".to_owned()),
+                folder: Some(".bobbin/repositories/acme/api".to_owned()),
                 base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
             }],
             pull: Some(given_pull()),

@@ -106,7 +106,7 @@ fn settings_are_the_tenants_own() {
 #[test]
 fn settings_alone_name_repositories_beside() {
     let said = of_settings("repositories: [acme/api, Acme/Docs]").unwrap();
-    assert_eq!(said.repositories, ["acme/api", "Acme/Docs"]);
+    assert_eq!(said.repositories, ["acme/api", "acme/docs"]);
     assert_eq!(said.recipe, None, "the repository's own files count");
     let said = of_settings("{repositories: [acme/api], set-up: [make]}").unwrap();
     assert_eq!(lines(&said.recipe.unwrap()), ["settings", "set-up make"]);

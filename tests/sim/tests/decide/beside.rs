@@ -28,7 +28,7 @@ fn wanted(beside: &[&str]) -> Fake {
     at_forge(&world, "acme/lib", LIB);
     let beside: Vec<String> = beside.iter().map(|name| (*name).to_owned()).collect();
     world.with(|s| {
-        s.settings.beside.set("acme/api", &beside);
+        assert!(s.settings.beside.set("acme/api", &beside));
         s.branches.insert("main".to_owned(), BASE.to_owned());
     });
     world
@@ -96,11 +96,11 @@ fn repositories_beside_come_and_the_agent_knows() {
     let world = wanted(&["acme/lib"]);
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
-    let came = ".bobbin/repositories/lib: acme/lib";
+    let came = ".bobbin/repositories/acme/lib: acme/lib";
     assert_eq!(world.with(|s| s.carried_beside.clone()), [came]);
     let told = world.with(|s| s.told.first().cloned()).unwrap();
     assert!(
-        told.starts_with("(Beside this repository are others, each a git checkout of its own: `.bobbin/repositories/lib` (acme/lib)."),
+        told.starts_with("(Beside this repository are others, each a git checkout of its own: `.bobbin/repositories/acme/lib` (acme/lib)."),
         "{told}"
     );
     // The next turn works on what is there, and knows.
@@ -160,7 +160,7 @@ fn one_that_cannot_be_carried_costs_no_turn() {
     let world = wanted(&["acme/lib", "acme/docs"]);
     at_forge(&world, "acme/docs", 44);
     world.with(|s| {
-        s.not_cloned_too.insert(".bobbin/repositories/lib".to_owned(), NotCloned::NoRef);
+        s.not_cloned_too.insert(".bobbin/repositories/acme/lib".to_owned(), NotCloned::NoRef);
     });
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
@@ -211,7 +211,7 @@ fn card_offers_changes_that_are_only_beside() {
     assert_eq!(world.with(|s| s.posts.values().filter(has_offer).count()), 1);
     deliver_until_done(&world, &show("p1"), 1);
     works(&world);
-    assert_eq!(notices(&world), [words::NOTHING_TO_PUBLISH]);
+    assert_eq!(notices(&world), [format!("`acme/api`: {}", words::NOTHING_TO_PUBLISH)]);
     let names: Vec<String> = reviews(&world).into_iter().map(|one| one.repository).collect();
     assert_eq!(names, ["acme/lib"]);
 }
@@ -224,13 +224,13 @@ fn one_press_opens_all_in_order() {
     assert_eq!(
         notices(&world),
         [
-            "Pull request #1 is open as a draft: https://git.example.com/acme/api/pull/1",
+            "`acme/api`: Pull request #1 is open as a draft: https://git.example.com/acme/api/pull/1",
             "`acme/lib`: Pull request #2 is open as a draft: https://git.example.com/acme/api/pull/2",
         ]
     );
     // A second press is told, and changes nothing.
     deliver_until_done(&world, &press_all("p3", &offer(&world).name), 1);
-    assert!(notices(&world).contains(&words::NOT_SHOWN.to_owned()));
+    assert!(notices(&world).iter().any(|word| word.ends_with(words::NOT_SHOWN)));
     assert_eq!(opened(&world), 2);
 }
 
@@ -248,9 +248,9 @@ fn refused_one_leaves_the_others_and_a_press_completes() {
             deliver_until_done(&world, &message, 1);
         }
         assert_eq!(opened(&world), 1, "{refused}");
-        let named = if refused == FIRST { "" } else { "`acme/lib`: " };
+        let named = if refused == FIRST { "`acme/api`: " } else { "`acme/lib`: " };
         let said = notices(&world).into_iter().find(|word| word.contains("protected")).unwrap();
-        let begins = format!("{named}The forge refused the push");
+        let begins = format!("{named}The push was refused");
         assert!(said.starts_with(&begins), "{said}");
         deliver_until_done(&world, &press("p3", refused), 1);
         assert_eq!(opened(&world), 2, "{refused}");
@@ -304,7 +304,7 @@ fn edited_text_is_the_one_of_its_repository() {
     // Nobody can tell any more whose text this is.
     edited("p3", "dddddddddddddddddddddddddddddddddddddddd");
     assert_eq!(record_of(None).subject, "Add the page");
-    assert!(notices(&world).contains(&words::NOT_SHOWN.to_owned()));
+    assert!(notices(&world).contains(&format!("`acme/api`: {}", words::NOT_SHOWN_LAST)));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn merged_one_moves_its_own_checkout() {
     let told = world.with(|s| s.told.last().cloned()).unwrap();
     assert!(
         told.starts_with(
-            "(The pull request of the earlier work in `.bobbin/repositories/lib` has ended."
+            "(The pull request of the earlier work in `.bobbin/repositories/acme/lib` has ended."
         ),
         "{told}"
     );
@@ -360,26 +360,15 @@ fn act_is_done_with_the_pull_request_that_shows_it() {
     deliver_until_done(&world, &act("a2", PullRequestAct::MarkReady, BASE), 1);
     let acts: Vec<String> = world.with(|s| s.acts.iter().map(|one| one.1.clone()).collect());
     assert_eq!(acts, [OF_LIB], "an old card is refused");
-    assert!(notices(&world).contains(&words::NOT_SHOWN.to_owned()));
+    assert!(notices(&world).contains(&format!("`acme/api`: {}", words::NOT_SHOWN_LAST)));
 }
 
 #[test]
 fn fix_works_in_its_checkout_and_pushes_it() {
-    let world = published();
-    hint(&world);
-    // Only the second one's poll shows a failed check.
-    world.with(|s| s.checks_of.insert(2, vec![check("build", 1, CheckState::Failed)]));
-    for n in 0..2 {
-        passes(&world, super::watch::POLL_MS + QUIET_MS);
-        sweep(&world, &format!("w{n}"));
-    }
-    let name = watch_of_lib(&world).begun.offered.expect("a fix");
-    let before = queued(&world).len();
-    deliver_until_done(&world, &publish("x1", PublishStep::Fix { name }, "10"), 1);
-    let fix = queued(&world).split_off(before);
+    let (world, fix) = fixing();
     let text = fix[0].prompt_of(&fix[0].id).unwrap().text.clone();
     assert!(
-        text.starts_with("Fix pull request #2, whose work is in the checkout `.bobbin/repositories/lib`: work there."),
+        text.starts_with("Fix pull request #2, whose work is in the checkout `.bobbin/repositories/acme/lib`: work there."),
         "{text}"
     );
     let fixed = "e".repeat(40);
@@ -389,4 +378,89 @@ fn fix_works_in_its_checkout_and_pushes_it() {
     }
     assert_eq!(record(&world).published.of(Some(LIB)).unwrap().pushed, Some(fixed));
     assert_eq!(record(&world).published.publication.unwrap().pushed.as_deref(), Some(FIRST));
+}
+
+/// A fix of the second pull request was begun; its task and its push are queued.
+fn fixing() -> (Fake, Vec<Message>) {
+    let world = published();
+    hint(&world);
+    world.with(|s| s.checks_of.insert(2, vec![check("build", 1, CheckState::Failed)]));
+    for n in 0..2 {
+        passes(&world, super::watch::POLL_MS + QUIET_MS);
+        sweep(&world, &format!("w{n}"));
+    }
+    let name = watch_of_lib(&world).begun.offered.expect("a fix");
+    let before = queued(&world).len();
+    deliver_until_done(&world, &publish("x1", PublishStep::Fix { name }, "10"), 1);
+    let fix = queued(&world).split_off(before);
+    (world, fix)
+}
+
+#[test]
+fn fix_of_a_merged_one_asks_for_it_alone() {
+    let (world, fix) = fixing();
+    deliver_until_done(&world, &fix[0], 1);
+    world.with(|s| {
+        s.outgoing_beside.insert(LIB, work_in_lib(&"e".repeat(40)));
+        s.pulls[1].1.state = PullRequestState::Merged;
+    });
+    let before = reviews(&world).len();
+    deliver_until_done(&world, &fix[1], 1);
+    let shown: Vec<String> =
+        reviews(&world).into_iter().map(|review| review.repository).skip(before).collect();
+    assert_eq!(shown, ["acme/lib"], "{:?}", notices(&world));
+}
+
+#[test]
+fn stale_button_never_acts_on_another() {
+    let world = published();
+    hint(&world);
+    // The second one is merged, and nothing is left of it.
+    world.with(|s| {
+        s.pulls[1].1.state = PullRequestState::Merged;
+        s.moves_to = Some("d".repeat(40));
+    });
+    hint(&world);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(record(&world).published.beside.is_empty());
+    deliver_until_done(&world, &act("a1", PullRequestAct::MarkReady, OF_LIB), 1);
+    let name = "0123456789abcdef0123".to_owned();
+    deliver_until_done(&world, &publish("x1", PublishStep::Fix { name }, "10"), 1);
+    assert_eq!(world.with(|s| s.acts.len()), 0);
+    let stale = format!("`acme/api`: {}", words::NOT_SHOWN_LAST);
+    assert_eq!(notices(&world).iter().filter(|word| **word == stale).count(), 2);
+}
+
+#[test]
+fn all_are_published_only_where_all_can_be_read() {
+    let world = wanted(&["acme/lib"]);
+    holds(&world, FIRST);
+    world.with(|s| {
+        s.outgoing_beside.insert(LIB, work_in_lib(OF_LIB));
+        s.answers = Some("\u{2423}".repeat(500));
+    });
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    deliver_until_done(&world, &show("p1"), 1);
+    works(&world);
+    assert!(reviews(&world).len() == 2 && reviews(&world).iter().all(|one| one.all.is_none()));
+}
+
+#[test]
+fn public_one_quotes_nothing_of_a_private_thread() {
+    let world = wanted(&["acme/lib"]);
+    let public = ForgeRepository { id: LIB, ..repository("acme/lib", false) };
+    let found = FoundRepository::Here { repository: public, size_kb: 0 };
+    holds(&world, FIRST);
+    world.with(|s| {
+        s.at_forge_too.insert("acme/lib".to_owned(), found);
+        s.outgoing_beside.insert(LIB, work_in_lib(OF_LIB));
+        s.answers = Some("The plan is secret.".to_owned());
+    });
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    deliver_until_done(&world, &show("p1"), 1);
+    works(&world);
+    let bodies: Vec<String> =
+        reviews(&world).into_iter().map(|review| review.proposal.body).collect();
+    assert!(bodies[0].contains("The plan is secret."), "{bodies:?}");
+    assert_eq!(bodies[1], "Made by a coding agent.");
 }

@@ -36,13 +36,13 @@ named() {
   {
     printf '%s\n' "$BOBBIN_SAID"
     wanted | while IFS= read -r path; do git_ cat-file blob "$commit:$path" | head -c "$BOBBIN_BYTES"; done
-  } | tr -c 'A-Za-z0-9._/-' '\n' | sed 's|^\./||' | grep '[./]' | grep -v -e '^[./-]*$' -e '^[/-]' -e '\.\.' | sort -u |
+  } | tr -c 'A-Za-z0-9._/-' '\n' | sed -e 's|^\./||' -e 's|/*$||' | grep '[./]' | grep -v -e '^[./-]*$' -e '^[/-]' -e '\.\.' | sort -u |
     head -n 200
 }
 # What they hold, and the lock files, whichever folder those are in.
 locks=$({
   set -f
-  git_ ls-tree "$commit" -- $(named) .bobbin/none
+  git_ ls-tree "$commit" -- $(named) .bobbin/none | grep '^[0-9]* blob '
   git_ -c core.quotePath=false ls-tree -r "$commit" | awk -F '\t' -v names="$BOBBIN_LOCKS" '
     BEGIN { n = split(names, each, "\n"); for (i = 1; i <= n; i++) wanted[each[i]] = 1 }
     { name = $2; sub(/.*\//, "", name); if (name in wanted) print }'

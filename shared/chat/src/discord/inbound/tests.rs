@@ -423,7 +423,11 @@ fn pull_request_is_asked_for_privately() {
     let name = "0123456789abcdef01234567".to_owned();
     let posted = send(&clicked(&format!("v1:review:{name}"), json!([])));
     assert_eq!(want_of(&posted), Want::Publish { step: PublishStep::Review { name } });
+    let name = "0123456789abcdef01234567".to_owned();
+    let all = send(&clicked(&format!("v1:push-all:{name}"), json!([])));
+    assert_eq!(want_of(&all), Want::Publish { step: PublishStep::PushAll { name } });
     for odd in [
+        "v1:push-all:main".to_owned(),
         "v1:fix:main".to_owned(),
         "v1:review:main".to_owned(),
         "v1:act:merge:main".to_owned(),

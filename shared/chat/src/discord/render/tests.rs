@@ -2,7 +2,8 @@ use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, PublishOffer, Review, ReviewCard, StepState,
+    Card, CardState, CardStep, OfferOfAll, PlanLine, PlanLineState, PublishOffer, Review,
+    ReviewCard, StepState,
 };
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
@@ -17,7 +18,7 @@ use super::super::check::assert_fits;
 use super::*;
 use crate::pull_request::tests::a_card as a_pull_request;
 use crate::pull_review::tests::a_card as a_pull_review;
-use crate::review::tests::{many_files, review as a_review};
+use crate::review::tests::{many_files, pieces, review as a_review};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
 const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
@@ -290,6 +291,10 @@ fn review_shows_all_that_is_published() {
     assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
     let ready = post(&Post::Review(Review { is_draft: false, ..shown.clone() })).body;
     assert_eq!(labels(&ready), ["Open pull request", "Edit text"]);
+    let all = Some(OfferOfAll { name: "0123456789abcdef01234567".to_owned(), repositories: 2 });
+    let several = post(&Post::Review(Review { all, ..shown.clone() })).body;
+    assert_eq!(labels(&several), ["Open draft pull request", "Publish all 2", "Edit text"]);
+    assert_postable(&several);
     let update = post(&Post::Review(Review { offer: PublishOffer::Update, ..shown })).body;
     assert_eq!(labels(&update), ["Update pull request", "Edit text"]);
 }
@@ -365,6 +370,18 @@ fn text_not_shown_whole_cannot_be_published() {
         "{read:?}"
     );
     assert_eq!(labels(&body), ["Edit text"]);
+}
+
+proptest! {
+    #[test]
+    fn what_all_publish_is_surely_shown(odd in pieces(), plain in "[a-z .,]{0,1900}") {
+        let name = "a".repeat(255);
+        let names = a_review("Add `it` *now*", &format!("{odd}{plain}"));
+        let review = Review { repository: name.clone(), branch: name.clone(), into: name, ..names };
+        let is_sure = review.proposal.is_surely_shown();
+        let body = post(&Post::Review(review)).body;
+        prop_assert!(!is_sure || labels(&body).len() == 2);
+    }
 }
 
 #[test]

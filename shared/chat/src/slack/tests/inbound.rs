@@ -354,7 +354,10 @@ fn pull_request_buttons_ask_for_its_steps() {
     assert_eq!(control(&pressed("v1:publish:fix", name, json!({}))).want, fix);
     let review = Want::Publish { step: PublishStep::Review { name: name.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:review", name, json!({}))).want, review);
+    let all = Want::Publish { step: PublishStep::PushAll { name: name.to_owned() } };
+    assert_eq!(control(&pressed("v1:publish:all", name, json!({}))).want, all);
     for (action, value) in [
+        ("v1:publish:all", "main"),
         ("v1:publish:review", "main"),
         ("v1:publish:fix", "main"),
         ("v1:publish:push", "main"),

@@ -3,8 +3,8 @@
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, Post, PublishOffer, Review, ReviewCard,
-    StepState,
+    Card, CardState, CardStep, OfferOfAll, PlanLine, PlanLineState, Post, PublishOffer, Review,
+    ReviewCard, StepState,
 };
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::publication::BODY_CHARS_MAX;
@@ -690,6 +690,13 @@ fn review_shows_all_that_is_published() {
     assert_eq!(shown.text, "A draft pull request of acme/api: Add a *login* page");
     let ready = render::post(&Post::Review(Review { is_draft: false, ..review.clone() }));
     assert_eq!(button_labels(&ready)[0], "Open pull request");
+    let all = Some(OfferOfAll { name: "0123456789abcdef01234567".to_owned(), repositories: 2 });
+    let several = render::post(&Post::Review(Review { all, ..review.clone() }));
+    assert_eq!(problems(&several.text, &several.blocks), Vec::<String>::new());
+    assert_eq!(
+        button_labels(&several),
+        ["Open draft pull request", "Publish all 2", "Show edited text"]
+    );
     let update = render::post(&Post::Review(Review { offer: PublishOffer::Update, ..review }));
     assert_eq!(button_labels(&update)[0], "Update pull request");
 }

@@ -8,8 +8,9 @@ use crate::base::ids::{TurnId, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::card::OfferOfAll;
+use crate::records::carried::ForgeRepository;
 use crate::records::message::{Message, PublishStep, ShowOf, Work};
-use crate::records::publication::Publication;
+use crate::records::publication::{Proposal, Publication};
 use crate::records::session::Session;
 
 /// The repository that the step is about, by what a person was shown of it; `None`: the thread's.
@@ -33,7 +34,8 @@ pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>
         PublishStep::Act { head, .. } => {
             with(&|one| one.watch.as_ref().is_some_and(|watch| watch.head.as_ref() == Some(head)))
         }
-        PublishStep::Fix { name } | PublishStep::Fixed { name } => with(&|one| {
+        PublishStep::Fixed { beside, .. } => *beside,
+        PublishStep::Fix { name } => with(&|one| {
             one.watch.as_ref().is_some_and(|watch| {
                 let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
                 is_begun || watch.begun.offered.as_ref() == Some(name)
@@ -47,7 +49,8 @@ pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>
 
 /// Whether nobody can tell which repository's was pressed, since it is not what was shown last of any.
 pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
-    if session.published.beside.is_empty() || session.observed.beside.is_some() {
+    let has_one = session.published.beside.is_empty() && session.sandbox.project.beside.is_empty();
+    if has_one || session.observed.beside.is_some() {
         return false;
     }
     let own = session.publication();
@@ -60,18 +63,42 @@ pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
             let seen = own.and_then(|own| own.watch.as_ref()?.head.as_ref());
             seen.is_none_or(|seen| seen != head)
         }
+        PublishStep::Fix { name } => own.and_then(|own| own.watch.as_ref()).is_none_or(|watch| {
+            let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
+            !is_begun && watch.begun.offered.as_ref() != Some(name)
+        }),
         _ => false,
     }
 }
 
-/// A sentence about the repository in hand, which names one that is not the thread's.
+/// A sentence about the repository in hand, which names it if there are several.
 pub(super) fn named(session: &Session, word: &str) -> String {
+    let project = &session.sandbox.project;
+    if project.beside.is_empty() {
+        return word.to_owned();
+    }
     let id = session.observed.beside;
-    let mut beside = session.sandbox.project.beside.iter().map(|one| &one.repository);
-    match beside.find(|one| Some(one.id) == id) {
-        Some(repository) => words::of_repository(&repository.name, word),
+    let mut beside = project.beside.iter().filter(|one| Some(one.repository.id) == id);
+    let carried = if id.is_none() { project.carried.as_ref() } else { beside.next() };
+    match carried {
+        Some(carried) => words::of_repository(&carried.repository.name, word),
         None => word.to_owned(),
     }
+}
+
+/// Whether what the thread said may be quoted in the repository's pull request: not in public what was said of a
+/// private one.
+pub(super) fn may_quote(session: &Session, repository: &ForgeRepository) -> bool {
+    repository.is_private || !session.sandbox.is_private()
+}
+
+/// Whether the message in hand shows one of all repositories.
+pub(super) fn is_one_of_all(context: &Context<'_>) -> bool {
+    let work = &context.delivery.message.work;
+    matches!(
+        work,
+        Work::Publish { step: PublishStep::Show { of: Some(ShowOf::Beside(_)), .. }, .. }
+    )
 }
 
 /// Has each repository beside the thread's shown by a message of its own, once its own was; `None`: that is done, or
@@ -82,10 +109,12 @@ pub(super) fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     else {
         return None;
     };
-    if context.settings.admit(membership, &by.id).is_err() {
+    let limits = &context.delivery.limits.retry;
+    let is_given_up = context.delivery.receive > limits.attempts + 1;
+    if is_given_up || context.settings.admit(membership, &by.id).is_err() {
         return None;
     }
-    let beside = session.sandbox.project.beside.iter().filter(|one| one.base.is_some());
+    let beside = session.beside().iter().filter(|one| one.base.is_some());
     let steps = beside.map(|one| PublishStep::Show {
         subject: None,
         body: None,
@@ -94,11 +123,19 @@ pub(super) fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     queue(session, steps, (by, membership), context)
 }
 
-/// The button for all that was shown and is not opened; `None`: one repository has something.
+/// The button for all that was shown and is not opened; `None`: one repository has something, or not all of it can be
+/// read on every chat.
 pub(super) fn offered(session: &Session) -> Option<OfferOfAll> {
     let commits = shown(session);
     let repositories = commits.len();
-    (repositories > 1).then(|| OfferOfAll { name: name(&commits), repositories })
+    let is_whole = are_surely_shown(session);
+    (repositories > 1 && is_whole).then(|| OfferOfAll { name: name(&commits), repositories })
+}
+
+/// Whether each chat shows the texts of all proposals whole: nothing can be pressed that was not read.
+fn are_surely_shown(session: &Session) -> bool {
+    let mut shown = session.published.all().filter_map(|(_, one)| one.shown.as_ref());
+    shown.all(Proposal::is_surely_shown)
 }
 
 /// Next step of the press on that button: each is pushed and opened by a message of its own.
@@ -109,7 +146,7 @@ pub(super) fn push_all(
     context: &Context<'_>,
 ) -> Next {
     let commits = shown(session);
-    if name(&commits) != wanted {
+    if name(&commits) != wanted || !are_surely_shown(session) {
         return publish::told(session, words::NOT_SHOWN, context);
     }
     let steps = commits.into_iter().map(|commit| PublishStep::Push { commit });

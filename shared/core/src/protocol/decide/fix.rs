@@ -378,7 +378,7 @@ fn messages(
     let (by, membership) = (by.clone(), membership.clone());
     let wanted =
         Prompt { text, by: by.clone(), membership: membership.clone(), ..Prompt::default() };
-    let step = PublishStep::Fixed { name: name.to_owned() };
+    let step = PublishStep::Fixed { name: name.to_owned(), beside: session.observed.beside };
     vec![
         message(turn(name), Work::Prompt(wanted)),
         message(pushing(name), Work::Publish { step, by, membership }),

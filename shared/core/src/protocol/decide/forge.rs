@@ -175,7 +175,14 @@ pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Ne
     let step = ended.into_iter().find_map(|beside| {
         let is_tried = session.observed.stays.contains_key(&beside);
         session.observed.beside = beside;
-        let carried = session.carried().filter(|_| !is_tried)?.clone();
+        let Some(carried) = session.carried().cloned() else {
+            // Its checkout is gone: what comes next begins from where another one is.
+            session.forget_publication();
+            return None;
+        };
+        if is_tried {
+            return None;
+        }
         let pushed = session.publication()?.pushed.clone();
         is_ours(&carried.repository, context)
             .then_some(Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed })))
@@ -209,8 +216,9 @@ pub(super) fn moved(session: &mut Session, base: Option<String>) {
     if let (Some(turn), Some(carried)) = (&mut session.turn, carried) {
         let word = words::moved_for_agent(carried, &base);
         turn.moved = Some(match turn.moved.take() {
-            Some(before) if !before.contains(&word) => format!("{before}\n\n{word}"),
-            _ => word,
+            Some(before) if before.contains(&word) => before,
+            Some(before) => format!("{before}\n\n{word}"),
+            None => word,
         });
         carried.base = Some(base);
     }
@@ -223,6 +231,8 @@ pub(super) fn could_not_be_moved(session: &mut Session, of: &Effect, failure: &F
     if is_moving && !is_down {
         let beside = session.observed.beside.take();
         session.observed.stays.insert(beside, Stays::Failed);
+    } else if is_moving {
+        session.observed.beside = None;
     }
     is_moving && !is_down
 }
@@ -361,9 +371,7 @@ fn ask_for_beside(
     if there.into_iter().any(|one| one.repository.id == repository.id) {
         return Err("it is there already".to_owned());
     }
-    let project = &session.sandbox.project;
-    let repo = project.repo.as_deref().unwrap_or_default();
-    let folder = folder(&name, &wanted_beside(session, repo, context));
+    let folder = folder(&name);
     let within_ms = time_left(session, context).ok_or("no time was left for it")?;
     Ok(ForgeEffect::Carry {
         repository,

@@ -154,7 +154,7 @@ fn message(
         thread: session.thread.clone(),
         accepted_at_ms: context.now_ms,
         work: Work::Prompt(Prompt {
-            text: asked.text.clone(),
+            text: words::in_folder(session.carried(), &asked.text),
             by,
             membership,
             quotes: quotes.into_iter().collect(),

@@ -425,7 +425,7 @@ fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
 /// The repositories beside the thread's, for an agent session that was not told yet.
 fn beside(session: &Session, with_digest: bool) -> Option<&[Carried]> {
     let is_new = with_digest || past(session).is_empty();
-    is_new.then_some(&session.sandbox.project.beside)
+    is_new.then_some(session.beside())
 }
 
 /// How the project was made ready, for an agent session that was not told yet.

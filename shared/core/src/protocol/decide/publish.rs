@@ -44,7 +44,7 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
     let project = &session.sandbox.project;
     // Nobody counts the files of those beside it.
     let own = project.carried.iter().filter(|_| usage.files > 0);
-    let mut changed = own.chain(&project.beside).filter(|carried| carried.base.is_some());
+    let mut changed = own.chain(session.beside()).filter(|carried| carried.base.is_some());
     let may_leave = changed.any(|carried| may(&carried.repository, channel, context).is_ok());
     may_leave.then(|| offered(session))
 }
@@ -94,7 +94,9 @@ pub(super) fn next(
     (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
-    session.turn_to(beside::about(session, step, context));
+    // A message is about one repository, whatever becomes of what it was told by.
+    let about = beside::about(session, step, context);
+    session.turn_to(about.or(session.observed.beside));
     if session.turn.is_some()
         && let Some(next) = finish::leftover(session, context)
     {
@@ -116,7 +118,7 @@ pub(super) fn next(
         return told(session, &words::kept_failing(None), context);
     }
     if beside::is_stale(session, step) {
-        return told(session, words::NOT_SHOWN, context);
+        return told(session, words::NOT_SHOWN_LAST, context);
     }
     match step {
         PublishStep::Act { act, head } => acts::next(session, (*act, head), by, context),
@@ -139,7 +141,7 @@ pub(super) fn next(
             Err(next) => *next,
         },
         PublishStep::Review { name } => review::press(session, name, (by, membership), context),
-        PublishStep::Fixed { name } => fixed(session, name, (by, membership), context),
+        PublishStep::Fixed { name, .. } => fixed(session, name, (by, membership), context),
     }
 }
 
@@ -301,8 +303,8 @@ fn show(
         publication.shown = None;
     }
     let (commit, found, files, workflows) = match outgoing {
-        // The others' messages say what they have.
-        Outgoing::Unchanged if session.observed.beside.is_some() => return end(session, context),
+        // Nobody asked for this one by itself.
+        Outgoing::Unchanged if beside::is_one_of_all(context) => return end(session, context),
         Outgoing::Unchanged => return told(session, words::NOTHING_TO_PUBLISH, context),
         Outgoing::Refused { why } => {
             return told(session, &words::not_published(&why), context);
@@ -316,7 +318,8 @@ fn show(
         return Next::Do(Effect::Recall { turns });
     };
     let repository = &carried.repository;
-    let proposal = proposal(texts, commit, &found, &entries, repository.is_private);
+    let may_quote = beside::may_quote(session, repository);
+    let proposal = proposal(texts, commit, &found, &entries, (repository.is_private, may_quote));
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
     let publication = session.publication_or(|| {
@@ -365,7 +368,7 @@ fn proposal(
     commit: String,
     found: &str,
     entries: &[LedgerEntry],
-    is_private: bool,
+    (is_private, may_quote): (bool, bool),
 ) -> Proposal {
     let answered = |entry: &&LedgerEntry| {
         entry.outcome == Outcome::Answered && (entry.usage.files > 0 || entry.usage.files_unknown)
@@ -373,6 +376,7 @@ fn proposal(
     let last = entries.iter().filter(answered).max_by_key(|entry| entry.ended_at_ms);
     let last = last.or_else(|| entries.iter().max_by_key(|entry| entry.ended_at_ms));
     let asked = last.map_or("", |entry| &entry.asked);
+    let asked = if may_quote { asked } else { "" };
     let subject = [wanted.unwrap_or_default(), found, asked, "Changes by an agent"]
         .into_iter()
         .map(publication::subject)
@@ -381,7 +385,7 @@ fn proposal(
     let body = text.map_or_else(
         || {
             let answer = last.map_or("", |entry| &entry.answered);
-            let mut body = if answer.is_empty() {
+            let mut body = if answer.is_empty() || !may_quote {
                 "Made by a coding agent.".to_owned()
             } else {
                 let quote = publication::quoted(answer, QUOTED_CHARS_MAX);

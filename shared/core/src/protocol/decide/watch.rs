@@ -286,7 +286,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let limits = &context.delivery.limits.watch;
     session.observed.watch.is_polled = true;
     let ours = session.publication().map(ours).unwrap_or_default();
-    let is_beside = session.observed.beside.is_some();
+    let has_others = !session.sandbox.project.beside.is_empty();
     session.observed.watch.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
         return;
@@ -319,7 +319,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     watch.head = Some(pull.head.clone());
     watch.checks = Some(checks);
     watch.failures = 0;
-    if is_beside {
+    if has_others {
         watch.begun.offered = fix::name(&to_fix.items);
     }
     let card = PullRequestCard {

@@ -224,7 +224,9 @@ pub const DEAD_PROMPT: &str = "Bobbin tried many times to run it, and failed. Ru
 /// A pull request was asked for where nothing came from a forge.
 pub const NOTHING_CARRIED: &str =
     "There is nothing to publish: this thread's sandbox has no repository that Bobbin may push to.";
-/// A sentence about a repository beside the thread's.
+/// A button of a card that is not the last one.
+pub const NOT_SHOWN_LAST: &str = "This is not what was shown last of any repository here. Its card, or `pr`, shows how it is now.";
+/// A sentence about one of several repositories.
 #[must_use]
 pub fn of_repository(name: &str, word: &str) -> String {
     format!("`{name}`: {word}")
@@ -732,6 +734,15 @@ pub fn moved_for_agent(carried: &Carried, base: &str) -> String {
     format!(
         "(The pull request of the earlier work{beside} has ended. The checkout{beside} was moved to the newest commit{branch}, {base}: files may be other than before.)"
     )
+}
+
+/// A task about one of several repositories.
+#[must_use]
+pub fn in_folder(carried: Option<&Carried>, task: &str) -> String {
+    match carried.and_then(|carried| carried.folder.as_ref()) {
+        Some(folder) => format!("(This is about the checkout `{folder}`: work there.)\n\n{task}"),
+        None => task.to_owned(),
+    }
 }
 
 /// What the agent has to know of the repositories beside the thread's.
