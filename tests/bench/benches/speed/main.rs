@@ -28,6 +28,7 @@ mod ingress;
 mod machine;
 mod place;
 mod process;
+mod project;
 mod programs;
 mod provision;
 mod relay;
@@ -56,13 +57,14 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
     ("turn", turn::turn),
     ("provision", provision::provision),
     ("repository", repository::repository),
+    ("project", project::project),
     ("follow", follow::follow),
     ("throughput", throughput::throughput),
     ("sweep", sweep::sweep),
