@@ -3,8 +3,8 @@
 //! ones, which begin with its prebuild; and beside those the same without a repository. At two providers' doubles.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use axum::Router;
@@ -23,11 +23,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
-use tokio::net::TcpListener;
+use tempfile::TempDir;
 
 use crate::figures::{Report, Sample};
 use crate::process::runtime;
 use crate::programs;
+use crate::stand_in::stand_ins;
 
 /// Of so many runs one is made: it takes some seconds.
 const SHARE: u64 = 8;
@@ -35,6 +36,12 @@ const PACKAGES: usize = 200;
 /// What the issue allows: until the agent works, and how much of that is the project's.
 const AT_WORK_MS_GOAL: f64 = 10_000.0;
 const OURS_MS_GOAL: f64 = 3_000.0;
+const REGISTRY: &str = "registry.example.com";
+/// Whatever the machine's own configuration says; the sandbox's authority is not among those of Node.
+const NPMRC: &str = "registry=https://registry.example.com/
+omit-lockfile-registry-resolved=false
+strict-ssl=false
+";
 const RECIPE: &str = "set-up:\n  - npm ci --no-audit --no-fund\nservices: [postgres]\n";
 /// Needs every package, and the database.
 const TEST: &str = "const all = Object.keys(require('./package.json').dependencies);
@@ -67,27 +74,23 @@ fn name(number: usize) -> String {
 }
 
 /// A registry as far as `npm ci` asks one: it names each package's file by the lock file.
-async fn registry() -> io::Result<SocketAddr> {
+fn registry() -> Router {
     let file = async |Path(file): Path<String>| {
         let number = file.strip_suffix(".tgz").and_then(|number| number.parse().ok());
         let number = number.filter(|number| *number < PACKAGES).ok_or(StatusCode::NOT_FOUND)?;
         package(number).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
     };
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let at = listener.local_addr()?;
-    let router = Router::new().route("/{file}", get(file));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(at)
+    Router::new().route("/{file}", get(file))
 }
 
-fn lock_file(registry: SocketAddr) -> io::Result<(Value, Value)> {
+fn lock_file() -> io::Result<(Value, Value)> {
     let all: serde_json::Map<String, Value> =
         (0..PACKAGES).map(|number| (name(number), json!("1.0.0"))).collect();
     let own = json!({"name": "project", "version": "1.0.0", "dependencies": all});
     let mut packages = serde_json::Map::from_iter([(String::new(), own.clone())]);
     for number in 0..PACKAGES {
         let integrity = format!("sha512-{}", STANDARD.encode(Sha512::digest(package(number)?)));
-        let resolved = format!("http://{registry}/{number}.tgz");
+        let resolved = format!("https://{REGISTRY}/{number}.tgz");
         let entry = json!({"version": "1.0.0", "resolved": resolved, "integrity": integrity});
         packages.insert(format!("node_modules/{}", name(number)), entry);
     }
@@ -102,34 +105,35 @@ fn lock_file(registry: SocketAddr) -> io::Result<(Value, Value)> {
 /// # Errors
 /// What a program did instead.
 pub fn project(report: &mut Report, runs: u64) -> Result<(), String> {
+    let (runtime, folder) = (runtime(), TempDir::new().map_err(|error| error.to_string())?);
+    let stand_ins = runtime.block_on(stand_ins(&[REGISTRY], registry()));
+    let file = folder.path().join("stand-ins.json");
+    let all = serde_json::to_vec(&stand_ins).map_err(|error| error.to_string())?;
+    fs::write(&file, all).map_err(|error| error.to_string())?;
     for place in ["daytona", "vercel"] {
         let provider = json!({"Overrides": json!({"provider": place}).to_string()});
         let options = Options {
             binaries: Some(programs::folder()?.to_owned()),
             parameters: provider,
+            environment: vec![("BOBBIN_STAND_INS".to_owned(), file.display().to_string())],
             ..Options::default()
         };
         let stack = Stack::start(&options);
         let world = if place == "vercel" { World::at_vercel(&stack) } else { World::of(&stack) };
-        let measured = runtime().block_on(measure(report, place, &world, runs.div_ceil(SHARE)));
+        let measured = runtime.block_on(measure(report, place, &world, runs.div_ceil(SHARE)));
         stack.end().and(measured)?;
     }
     Ok(())
 }
 
-async fn measure(
-    report: &mut Report,
-    place: &str,
-    world: &World,
-    runs: u64,
-) -> Result<(), String> {
-    let registry = registry().await.map_err(|error| error.to_string())?;
-    let (package, lock) = lock_file(registry).map_err(|error| error.to_string())?;
+async fn measure(report: &mut Report, place: &str, world: &World, runs: u64) -> Result<(), String> {
+    let (package, lock) = lock_file().map_err(|error| error.to_string())?;
     let (package, lock) = (package.to_string(), lock.to_string());
     let forge = TestForge::of(&world.ready);
     let files = [
         (".bobbin/environment.yaml", RECIPE),
         (".gitignore", "node_modules\n"),
+        (".npmrc", NPMRC),
         ("package.json", &package),
         ("package-lock.json", &lock),
         ("test.js", TEST),
@@ -178,7 +182,11 @@ async fn begun(
     fact: &str,
 ) -> Result<f64, String> {
     let chosen: Vec<(&str, &str)> = repository.iter().map(|one| ("repo", &*one.name)).collect();
-    let look = if repository.is_some() { "run: sleep 2; node test.js" } else { "run: sleep 2" };
+    let look = if repository.is_some() {
+        "run: sleep 2; node test.js 2>&1 || tail -n 40 .bobbin/set-up/1.log | cut -c1-200"
+    } else {
+        "run: sleep 2"
+    };
     let since = Instant::now();
     let (talk, turn) = world.begin_with(Platform::Discord, &chosen, look).await;
     talk.running(&turn).await;
