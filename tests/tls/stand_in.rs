@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 #[path = "certified.rs"]
-mod certified;
+pub mod certified;
 
 /// A service that is spoken to by TLS only.
 struct OverTls {

@@ -224,7 +224,8 @@ impl Session {
         }
     }
 
-    /// The repository that the step in hand is about, in the present sandbox; `None`: it is not there, or has no commit.
+    /// The repository that the step in hand is about, in the present sandbox; `None`: it is not there, or it has no
+    /// commit.
     #[must_use]
     pub fn carried(&self) -> Option<&Carried> {
         let project = &self.sandbox.project;

@@ -17,12 +17,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::certified::certified;
 use crate::command::Application;
 use crate::figures::Report;
 use crate::process::{Program, Running, runtime};
 use crate::programs;
 use crate::relay::Relays;
+use crate::stand_in::certified::certified;
 use crate::trips::Peer;
 
 pub const PEER: &str = "peer";

@@ -10,8 +10,6 @@
 
 mod account;
 mod capacity;
-#[path = "../../../tls/certified.rs"]
-mod certified;
 mod command;
 mod figures;
 mod follow;

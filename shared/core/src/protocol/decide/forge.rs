@@ -2,8 +2,8 @@
 //!
 //! Promised: a private repository comes only into a sandbox of a tenant to which its owner is bound, and only where
 //! managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
-//! from inside, like any public one. Submodules, and repositories beside the thread's, come by the same right, asked for
-//! each by itself; what does not come costs the turn nothing.
+//! from inside, like any public one. Submodules, and repositories beside the thread's, come by the same right, each
+//! asked for by itself; what does not come costs the turn nothing.
 
 use super::{Context, Next, build, provision, set_up, words};
 use crate::base::failure::Failure;
