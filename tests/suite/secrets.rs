@@ -54,7 +54,9 @@ async fn limited(platform: Platform) {
     let stack = Stack::start(&Options { environment: vec![stand_ins], ..Options::lean(quick()) });
     let world = World::of(&stack);
     let forge = TestForge::of(&world.ready);
-    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let step = |what: &str| format!("  - curl -ksS --max-time 5 https://{OTHER}/{what} || true\n");
+    let recipe = format!("set-up:\n{}start:\n{}", step("set-up"), step("start"));
+    let repository = forge.private(&a_name(), &[(".bobbin/environment.yaml", &recipe)]).await;
     let repository = repository.name.to_ascii_lowercase();
     let place = KeySetup::new(&world, platform);
     let said = async |access: &str, hosts: &str| {

@@ -192,6 +192,29 @@ fn full_quota_ends_the_build() {
 }
 
 #[test]
+fn builder_leaves_the_last_place_to_people() {
+    for (others, is_built) in [(1, false), (2, true)] {
+        let (world, request) = set_up_once();
+        world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes - others);
+        deliver_until_done(&world, &request, 1);
+        let builder = builder(&world);
+        assert_eq!(builder.snapshots.len(), usize::from(is_built), "{others}");
+        assert_eq!(builder.history.operated[0].trouble.is_none(), is_built, "{others}");
+    }
+}
+
+#[test]
+fn build_that_keeps_failing_ends() {
+    let (world, request) = set_up_once();
+    let tries = Limits::DEFAULT.retry.attempts + 2;
+    deliver_until_done(&world, &request, tries);
+    let builder = builder(&world);
+    assert_eq!((builder.snapshots.len(), builder.phase), (0, Phase::Destroyed));
+    assert!(builder.history.operated[0].trouble.is_some());
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+}
+
+#[test]
 fn vanished_builder_is_made_again() {
     let (world, request) = set_up_once();
     world.with(|s| s.project.takes_ms = 15 * 60_000);
