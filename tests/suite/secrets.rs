@@ -76,7 +76,10 @@ async fn limited(platform: Platform) {
     let (mut talk, turn) = world.begin_with(platform, &[("repo", &*repository)], &ask).await;
     let seen = answered(&talk, &turn).await;
     assert!(seen.contains("heard") && seen.contains(&format!("no {OTHER}")), "{seen}");
+    // Its set-up and its start step asked the other one.
     assert_eq!(taken(&heard), [format!("{BOUND}/ -")]);
+    let card = talk.card(&turn).await;
+    assert!(card.text.contains("set up at "), "{}", card.text);
     let told = talk.see(ANSWER_MS_MAX, "the thread is told", |one| {
         one.text.contains("Network: only the forge")
     });
