@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::ids::short_name;
 use crate::tenant::project_networks::NetworkAccess;
 
 /// The secrets with which the server of a sandbox was started last.
@@ -18,6 +19,18 @@ pub struct GivenSecrets {
     /// Those that it has not, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<WithheldSecret>,
+}
+
+impl GivenSecrets {
+    /// A name: of equal ones the same.
+    ///
+    /// # Panics
+    /// Never: every field has a JSON form.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let text = serde_json::to_string(self).expect("every field has a JSON form");
+        short_name(&["given secrets", &text])
+    }
 }
 
 /// What a sandbox reaches of the world.

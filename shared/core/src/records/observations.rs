@@ -104,8 +104,6 @@ pub struct ProjectObserved {
     pub has_news: bool,
     /// A server was started with the project's secrets.
     pub are_secrets_given: bool,
-    /// They are not those that it had before.
-    pub has_secret_news: bool,
 }
 
 /// Observations of the agent and its run.

@@ -49,6 +49,10 @@ pub struct Prompted {
     /// It begins with a digest of the thread so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_digest: bool,
+    /// It tells of the project's secrets and network: what this session had been told before ([`Conversation::told`];
+    /// empty: nothing).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_before: Option<String>,
     /// Times that it was sent again.
     #[serde(default)]
     pub resends: u32,
@@ -75,6 +79,7 @@ impl Prompted {
             generation,
             at_ms,
             with_digest: false,
+            told_before: None,
             resends: 0,
             windows: 0,
             let_go: false,

@@ -308,6 +308,7 @@ fn session(stage: Stage) -> Session {
             session: Some("ses_1".into()),
             generation: Some(2),
             briefed: Some("ses_1".into()),
+            told: Some(given_secrets().name()),
             fresh_since_ms: T - 5_000,
             options: Some(CheckedOptions {
                 generation: 2,
@@ -670,6 +671,7 @@ fn set_up() -> SetUp {
 fn prompted() -> Prompted {
     Prompted {
         with_digest: true,
+        told_before: Some(given_secrets().name()),
         resends: 1,
         windows: 1,
         let_go: true,

@@ -181,7 +181,10 @@ fn a_network_is_told_and_changed_before_the_prompt() {
     );
     assert_eq!(run(&world, "m2").0, 1);
     limit(&world, "two", NetworkAccess::Open, &[]);
-    assert_eq!((run(&world, "m3").0, &*told(&world)), (2, "do it"));
+    assert_eq!(
+        (run(&world, "m3").0, &*told(&world)),
+        (2, "(The project has no secrets here any more, and its network is not limited.)\n\ndo it")
+    );
     world.with(|s| s.secrets.withholds = true);
     limit(&world, "three", NetworkAccess::Off, &[]);
     assert_eq!((run(&world, "m4").0, &*told(&world)), (3, "do it"));
@@ -218,4 +221,23 @@ fn crash_at_any_call_prompts_no_old_server() {
         assert_eq!(with.last(), Some(&revision(world)), "{crash}");
     });
     assert!(crashes >= 10, "{crashes}");
+}
+
+#[test]
+fn crash_at_any_call_tells_the_agent_what_changed() {
+    let begun = || {
+        let world = Fake::new();
+        run(&world, "m1");
+        store(&world, "NPM_TOKEN", "one");
+        world
+    };
+    let crashes = each_crash(begun, &asked("m2", "acme/api"), |world, crash| {
+        let all = world.with(|s| s.told.clone());
+        let last = all.last().unwrap();
+        assert!(last.starts_with("(The project has secrets: `$NPM_TOKEN`"), "{crash}: {last}");
+        // It knows that now.
+        run(world, "m3");
+        assert_eq!(told(world), "do it", "{crash}");
+    });
+    assert!(crashes > 10, "{crashes}");
 }

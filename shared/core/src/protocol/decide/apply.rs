@@ -313,12 +313,17 @@ fn withdraw(session: &mut Session) {
     let Some(turn) = &mut session.turn else {
         return;
     };
-    let with_digest = turn.stage.prompted().is_some_and(|prompted| prompted.with_digest);
+    let prompted = turn.stage.prompted();
+    let with_digest = prompted.is_some_and(|prompted| prompted.with_digest);
+    let told_before = prompted.and_then(|prompted| prompted.told_before.clone());
     if !turn.stage.withdrawn() {
         return;
     }
     if with_digest {
         session.conversation.briefed = None;
+    }
+    if let Some(before) = told_before {
+        session.conversation.told = Some(before).filter(|before| !before.is_empty());
     }
     // Another sandbox may have to be given the files again.
     (session.observed.agent.attached, session.observed.agent.images) = (None, Vec::new());

@@ -379,11 +379,13 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
             post: Post::Notice(word),
         })));
     }
+    let told_before = secret_news(session, with_digest);
+    secrets::tell(session);
     let turn = session.turn.as_mut()?;
     let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
     let ids = turn.stage.ids().cloned().unwrap_or_else(minted);
     let prompted = Prompted::new(ids.clone(), session.sandbox.generation, context.now_ms);
-    turn.stage = Stage::Prompting(Prompted { with_digest, ..prompted });
+    turn.stage = Stage::Prompting(Prompted { with_digest, told_before, ..prompted });
     session.conversation.briefed.clone_from(&session.conversation.session);
     let sending = Sending::First {
         within_ms: (!session.observed.agent.healthy)
@@ -406,7 +408,9 @@ fn pending_notice(
     let has_work = session.observed.stays.values().any(|one| *one == Stays::HasWork);
     let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
     let of_project = set_up(session, with_digest).and_then(set_up::for_people).filter(|_| !is_told);
-    let of_secrets = has_secrets_to_tell(session, with_digest)
+    // A checkout that gets none has none that could be named.
+    let is_new = with_digest || past(session).is_empty();
+    let of_secrets = (is_new || secret_news(session, with_digest).is_some())
         .then(|| secrets::for_people(session, context))
         .flatten();
     let of_secrets = of_secrets.filter(|_| !is_told);
@@ -435,9 +439,9 @@ fn set_up(session: &Session, with_digest: bool) -> Option<&SetUp> {
     session.sandbox.project.set_up.as_ref().filter(|_| is_new || has_news)
 }
 
-/// Whether the agent session was not told of the project's secrets yet.
-fn has_secrets_to_tell(session: &Session, with_digest: bool) -> bool {
-    with_digest || past(session).is_empty() || session.observed.sandbox.project.has_secret_news
+/// What the agent session was told before of the project's secrets, if it was not told of the present ones yet.
+fn secret_news(session: &Session, with_digest: bool) -> Option<String> {
+    secrets::news(session, with_digest || past(session).is_empty())
 }
 
 /// The pull request that the sandbox works from, for an agent session that was not told yet.
@@ -460,9 +464,8 @@ fn send(
     let beside = beside(session, begins_with_digest(turn)).and_then(words::beside_for_agent);
     let given = given(session, begins_with_digest(turn)).map(words::given_for_agent);
     let set_up = set_up(session, begins_with_digest(turn)).and_then(set_up::for_agent);
-    let secrets = has_secrets_to_tell(session, begins_with_digest(turn))
-        .then(|| secrets::for_agent(session))
-        .flatten();
+    let told_before = turn.stage.prompted().and_then(|prompted| prompted.told_before.as_deref());
+    let secrets = told_before.and_then(|before| secrets::for_agent(session, before));
     let parts = [
         given.as_deref(),
         beside.as_deref(),

@@ -14,6 +14,10 @@ use crate::tenant::project_secrets::{is_foreign, repository_of};
 /// Why a checkout has none of the project's secrets.
 const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, or a pull request from outside, may be anybody's work.";
 
+/// What the agent is told when nothing is left of what it was told before.
+const TAKEN_BACK: &str =
+    "(The project has no secrets here any more, and its network is not limited.)";
+
 /// Whether the server does not have the present secrets.
 pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
     let sandbox = &session.sandbox;
@@ -28,10 +32,25 @@ pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
 
 /// A server was started with these.
 pub(super) fn given(session: &mut Session, given: Option<GivenSecrets>) {
-    let project = &mut session.observed.sandbox.project;
-    project.are_secrets_given = true;
-    project.has_secret_news |= session.sandbox.project.secrets != given;
+    session.observed.sandbox.project.are_secrets_given = true;
     session.sandbox.project.secrets = given;
+}
+
+/// What the agent session was told before of secrets and network, if the next prompt has to tell it something else;
+/// a new session was told nothing.
+pub(super) fn news(session: &Session, is_new: bool) -> Option<String> {
+    let told = session.conversation.told.clone().filter(|_| !is_new).unwrap_or_default();
+    let now = name(session).unwrap_or_default();
+    (told != now).then_some(told)
+}
+
+/// The next prompt tells it.
+pub(super) fn tell(session: &mut Session) {
+    session.conversation.told = name(session);
+}
+
+fn name(session: &Session) -> Option<String> {
+    session.sandbox.project.secrets.as_ref().map(GivenSecrets::name)
 }
 
 /// What people are told of secrets that the agent does not have; `None`: it has all.
@@ -97,9 +116,11 @@ fn reached(network: &GivenNetwork) -> String {
     }
 }
 
-/// What the agent is told about the secrets.
-pub(super) fn for_agent(session: &Session) -> Option<String> {
-    let secrets = session.sandbox.project.secrets.as_ref()?;
+/// What the agent is told about the secrets, after what it was told before; that is empty if it was told nothing.
+pub(super) fn for_agent(session: &Session, before: &str) -> Option<String> {
+    let Some(secrets) = &session.sandbox.project.secrets else {
+        return (!before.is_empty()).then(|| TAKEN_BACK.to_owned());
+    };
     let outside = secrets.given.iter().filter(|one| !one.hosts.is_empty());
     let outside: Vec<String> =
         outside.map(|one| format!("`${}` for {}", one.name, one.hosts.join(", "))).collect();
@@ -112,7 +133,9 @@ pub(super) fn for_agent(session: &Session) -> Option<String> {
     let none: Vec<String> = secrets.withheld.iter().map(|one| format!("`${}`", one.name)).collect();
     let limited = secrets.network.as_ref().filter(|network| !network.is_ignored);
     let parts = [
-        limited.map(|network| format!("Of the network {}. Others are refused.", reached(network))),
+        limited
+            .map(|network| format!("Of the network {}. Others are refused.", reached(network)))
+            .or_else(|| (!before.is_empty()).then(|| "All of the network is reached.".to_owned())),
         (!outside.is_empty()).then(|| {
             format!(
                 "The project has secrets: {}. Each variable holds a placeholder, which is replaced on the way to these hosts alone, over https, in the headers Authorization (as Bearer), X-Api-Key and X-Goog-Api-Key.",
