@@ -26,8 +26,12 @@ rm -f "$side" "$side.lock"
 [ ! -e "$index.lock" ] || exit 1
 cp -p "$index" "$side" 2>/dev/null || exit 1
 staged=$(GIT_INDEX_FILE="$side" git_ write-tree 2>/dev/null) || exit 3
-files=$(GIT_INDEX_FILE="$side" git_ add -A -- . ':(exclude,top).bobbin/repositories' >/dev/null 2>&1 && GIT_INDEX_FILE="$side" git_ write-tree 2>/dev/null) ||
-  exit 3
+# What is ignored beside an excluded path counts for git as a fault, of which nothing comes.
+files=$(
+  export GIT_INDEX_FILE="$side"
+  git_ add -A -- . ':(exclude,top).bobbin/repositories' >/dev/null 2>&1
+  [ $? -lt 128 ] && git_ write-tree 2>/dev/null
+) || exit 3
 from=
 for commit in "$BOBBIN_PUSHED" "$(git_ rev-parse -q --verify "$going^{commit}")" "$BOBBIN_BASE"; do
   [ -z "$from" ] && [ -n "$commit" ] && [ "$files" = "$(git_ rev-parse -q --verify "$commit^{tree}")" ] && from=$commit

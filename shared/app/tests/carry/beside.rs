@@ -64,6 +64,15 @@ async fn repository_beside_is_a_checkout_of_its_own() {
         "refs/heads/main\n"
     );
 
+    // The thread's own goes on from where its branch is, whatever stands beside it.
+    place.sh("echo later >later.txt");
+    place.commit("By a person");
+    place.push("main");
+    let newest = place.sh("git rev-parse HEAD").trim().to_owned();
+    let moved = sandboxes.move_checkout(forge, carrier.target(), &own, None).await;
+    assert_eq!(moved.unwrap(), Event::CheckoutMoved { base: Some(newest) });
+    assert_eq!(in_lib("cat work.txt"), "work\n");
+
     // Once it is merged, this checkout goes on to the newest commit.
     place.sh(&format!("git fetch -q '{address}' bobbin/work-1 && git push -q '{address}' FETCH_HEAD:refs/heads/main"));
     let moved = sandboxes.move_checkout(forge, carrier.target(), &there, Some(&commit)).await;

@@ -376,6 +376,12 @@ pub enum Opened {
 }
 
 impl Publication {
+    /// Whether its pull request has ended, and the thread was told.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.has_ended && self.watch.is_none()
+    }
+
     /// A publication on this branch of which nothing is pushed.
     #[must_use]
     pub const fn new(branch: String) -> Self {

@@ -248,6 +248,12 @@ impl Session {
         if self.sandbox.is_shared() { &[] } else { &self.sandbox.project.beside }
     }
 
+    /// Whether the thread has, or had, several repositories.
+    #[must_use]
+    pub const fn has_several(&self) -> bool {
+        !self.published.beside.is_empty() || !self.sandbox.project.beside.is_empty()
+    }
+
     /// Branch and pull request of that repository.
     #[must_use]
     pub fn publication(&self) -> Option<&Publication> {

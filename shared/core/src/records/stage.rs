@@ -205,6 +205,13 @@ impl Stage {
         }
     }
 
+    /// The prompt tells of the project's secrets and network from now on; the agent had been told this before.
+    pub fn tells(&mut self, before: String) {
+        if let Self::Prompting(prompted) | Self::Running(prompted) = self {
+            prompted.told_before.get_or_insert(before);
+        }
+    }
+
     /// The agent may have lost the prompt: back to the intent, which has to be carried out again.
     pub fn doubted(&mut self) {
         if let Self::Running(prompted) = self {

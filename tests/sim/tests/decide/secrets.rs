@@ -183,7 +183,10 @@ fn a_network_is_told_and_changed_before_the_prompt() {
     limit(&world, "two", NetworkAccess::Open, &[]);
     assert_eq!(
         (run(&world, "m3").0, &*told(&world)),
-        (2, "(The project has no secrets here any more, and its network is not limited.)\n\ndo it")
+        (
+            2,
+            "(What was said of the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)\n\ndo it"
+        )
     );
     world.with(|s| s.secrets.withholds = true);
     limit(&world, "three", NetworkAccess::Off, &[]);

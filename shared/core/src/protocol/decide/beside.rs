@@ -49,8 +49,7 @@ pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>
 
 /// Whether nobody can tell which repository's was pressed, since it is not what was shown last of any.
 pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
-    let has_one = session.published.beside.is_empty() && session.sandbox.project.beside.is_empty();
-    if has_one || session.observed.beside.is_some() {
+    if !session.has_several() || session.observed.beside.is_some() {
         return false;
     }
     let own = session.publication();
@@ -65,7 +64,8 @@ pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
         }
         PublishStep::Fix { name } => own.and_then(|own| own.watch.as_ref()).is_none_or(|watch| {
             let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
-            !is_begun && watch.begun.offered.as_ref() != Some(name)
+            // The poll of the press finds out what is not known.
+            !is_begun && watch.begun.offered.as_ref().is_some_and(|offered| offered != name)
         }),
         _ => false,
     }

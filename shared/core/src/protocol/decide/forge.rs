@@ -170,7 +170,7 @@ pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Ne
     if session.sandbox.is_shared() {
         return None;
     }
-    let ended = session.published.all().filter(|(_, publication)| publication.has_ended);
+    let ended = session.published.all().filter(|(_, publication)| publication.is_over());
     let ended: Vec<Option<u64>> = ended.map(|(beside, _)| beside).collect();
     let step = ended.into_iter().find_map(|beside| {
         let is_tried = session.observed.stays.contains_key(&beside);

@@ -399,6 +399,7 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     session.shown.clear();
     (session.sandbox.project.repo, session.conversation.options, session.conversation.briefed) =
         (None, None, None);
+    session.conversation.told = None;
     session.conversation.fresh_since_ms = context.now_ms;
     for operated in &mut session.sandbox.history.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());

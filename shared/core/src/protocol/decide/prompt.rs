@@ -220,7 +220,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.conversation.session.is_some()
         && session.workspace().is_some()
         && session.stray.is_none()
-        && !session.published.all().any(|(_, publication)| publication.has_ended)
+        && !session.published.all().any(|(_, publication)| publication.is_over())
         && choose::list_options(session).is_none()
         && choose::unavailable(session).is_none()
         && prompt.attachments.is_empty()
@@ -353,8 +353,16 @@ fn hand_over_again(
         return steer::again(session, context);
     }
     let digest = session.turn.as_ref().is_some_and(begins_with_digest);
-    gather(session, prompt, digest, context)
-        .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
+    if let Some(next) = gather(session, prompt, digest, context) {
+        return Some(next);
+    }
+    // A server that was started since may have other secrets.
+    if let Some(before) = secrets::news(session, false) {
+        secrets::tell(session);
+        let turn = session.turn.as_mut()?;
+        turn.stage.tells(before);
+    }
+    Some(send(session, (ids, Sending::Again), prompt, context))
 }
 
 /// First what belongs to the prompt; then the intent to prompt is recorded, and then the prompt is sent.

@@ -15,8 +15,7 @@ use crate::tenant::project_secrets::{is_foreign, repository_of};
 const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, or a pull request from outside, may be anybody's work.";
 
 /// What the agent is told when nothing is left of what it was told before.
-const TAKEN_BACK: &str =
-    "(The project has no secrets here any more, and its network is not limited.)";
+const TAKEN_BACK: &str = "(What was said of the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)";
 
 /// Whether the server does not have the present secrets.
 pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {

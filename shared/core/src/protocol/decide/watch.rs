@@ -286,7 +286,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let limits = &context.delivery.limits.watch;
     session.observed.watch.is_polled = true;
     let ours = session.publication().map(ours).unwrap_or_default();
-    let has_others = !session.sandbox.project.beside.is_empty();
+    let has_several = session.has_several();
     session.observed.watch.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
         return;
@@ -319,9 +319,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     watch.head = Some(pull.head.clone());
     watch.checks = Some(checks);
     watch.failures = 0;
-    if has_others {
-        watch.begun.offered = fix::name(&to_fix.items);
-    }
+    watch.begun.offered = fix::name(&to_fix.items).filter(|_| has_several);
     let card = PullRequestCard {
         at: at.clone(),
         repository: watch.repository.name.clone(),
