@@ -33,7 +33,7 @@ async fn each(world: World, platform: Platform) {
     configure(&world, platform, manager(&world, platform), true, change).await;
     eventually(VISIBLE_MS_MAX, "the setting is stored", async || {
         let now = settings(&world, platform).await;
-        let is_set = now.beside.of(&web.name, None) == [api.name.clone()];
+        let is_set = now.beside.of(&web.name.to_ascii_lowercase()) == [api.name.clone()];
         is_set.then_some(()).ok_or_else(|| format!("{now:?}"))
     })
     .await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tenant::environments::{ENVIRONMENTS_MAX, name_of};
+use crate::tenant::environments::ENVIRONMENTS_MAX;
 
 /// Repositories beside one.
 pub const BESIDE_MAX: usize = 4;
@@ -23,11 +23,10 @@ impl RepositoriesBeside {
         self.0.is_empty()
     }
 
-    /// Those beside a repository, as chosen for a sandbox. `named` is its name if it is one of the forge's.
+    /// Those beside the repository with this [name](crate::tenant::environments::name_of).
     #[must_use]
-    pub fn of(&self, repo: &str, named: Option<&str>) -> &[String] {
-        let name = name_of(repo, named);
-        name.and_then(|name| self.0.get(&name)).map_or(&[], Vec::as_slice)
+    pub fn of(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Those beside this repository are these from now on. False: there are too many repositories.
@@ -61,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_a_repository_finds_those_beside_it() {
+    fn nothing_beside_is_no_entry() {
         let mut beside = RepositoriesBeside::default();
         assert!(beside.set("acme/shop", &["acme/api".to_owned()]));
-        for repo in ["Acme/Shop", "acme/shop@release-2", "https://github.com/acme/shop"] {
-            assert_eq!(beside.of(repo, None), ["acme/api"], "{repo}");
-        }
-        assert!(beside.of("acme/api", None).is_empty());
+        assert_eq!(
+            (beside.of("acme/shop"), beside.of("acme/api")),
+            (&["acme/api".to_owned()][..], &[][..])
+        );
         assert!(beside.set("acme/shop", &[]) && beside.is_empty());
         assert_eq!(folder("Acme/API"), ".bobbin/repositories/acme/api");
     }

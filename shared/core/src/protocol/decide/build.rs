@@ -13,7 +13,7 @@ use crate::records::prebuild::{BeginsWith, BuiltProject, NewBuild, Prebuild, bui
 use crate::records::sandbox::{KeptSnapshot, Phase};
 use crate::records::session::Session;
 use crate::records::set_up::SetUp;
-use crate::tenant::environments::{self, ProjectSetting};
+use crate::tenant::environments::ProjectSetting;
 use crate::tenant::repositories::apart;
 use crate::tenant::selection::SUBMODULES;
 
@@ -35,14 +35,8 @@ pub(super) fn find(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn builder(session: &Session, context: &Context<'_>) -> Option<SandboxKey> {
     let repo = session.sandbox.project.repo.as_deref()?;
     let provider = session.sandbox.spec.provider.as_deref();
-    let name = name_of(repo, context)?;
+    let name = forge::name_of(repo, context)?;
     Some(builder_of(&session.sandbox_key().tenant(), &name, provider))
-}
-
-/// `owner/name` in small letters, of a repository as it was chosen.
-fn name_of(repo: &str, context: &Context<'_>) -> Option<String> {
-    let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    environments::name_of(repo, named.as_deref())
 }
 
 /// Whether such a sandbox begins with a prebuild, and has one made.
@@ -162,8 +156,8 @@ pub(super) fn requested(session: &mut Session, of: &Effect) -> bool {
 /// Why a project that was set up has no prebuild, for its card; `None`: it may have one.
 pub(super) fn why_none(session: &Session, context: &Context<'_>) -> Option<&'static str> {
     let repo = session.sandbox.project.repo.as_deref()?;
-    let repository = name_of(repo, context)?;
-    if !context.settings.beside.of(repo, Some(&repository)).is_empty() {
+    let repository = forge::name_of(repo, context)?;
+    if !context.settings.beside.of(&repository).is_empty() {
         return Some("no prebuild: there are repositories beside it");
     }
     let secrets = context.settings.project_secrets.of(&repository)?;
@@ -318,6 +312,6 @@ pub(super) fn due_at_ms(session: &Session, context: &Context<'_>) -> Option<Ms> 
 /// Whether managers have switched the making ready of the repository off.
 fn is_off(session: &Session, context: &Context<'_>) -> bool {
     let Some(repo) = session.sandbox.project.repo.as_deref() else { return true };
-    let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    context.settings.environments.of(repo, named.as_deref()) == ProjectSetting::Off
+    let name = forge::name_of(repo, context);
+    name.is_some_and(|name| context.settings.environments.of(&name) == ProjectSetting::Off)
 }

@@ -16,6 +16,7 @@ use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
 use crate::records::observations::Stays;
 use crate::records::session::Session;
+use crate::tenant::environments;
 use crate::tenant::project_secrets::is_foreign;
 use crate::tenant::repositories::{apart, numbered};
 use crate::tenant::repositories_beside::folder;
@@ -321,8 +322,14 @@ pub(super) fn wanted_beside(session: &Session, repo: &str, context: &Context<'_>
     if build::is_build(context) || session.sandbox.is_shared() {
         return Vec::new();
     }
+    let name = name_of(repo, context);
+    name.map_or_else(Vec::new, |name| context.settings.beside.of(&name).to_vec())
+}
+
+/// The name by which settings are about a repository, as it was chosen for a sandbox; `None`: none can be.
+pub(super) fn name_of(repo: &str, context: &Context<'_>) -> Option<String> {
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    context.settings.beside.of(repo, named.as_deref()).to_vec()
+    environments::name_of(repo, named.as_deref())
 }
 
 /// What a clone from inside left out: nothing comes beside it.

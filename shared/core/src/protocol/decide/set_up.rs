@@ -5,7 +5,7 @@
 //! told.
 //! Deliberately absent: agents that work outside of their sandbox.
 
-use super::{Context, Next, build, provision, record, words};
+use super::{Context, Next, build, forge, provision, record, words};
 use crate::base::limits::SetUpLimits;
 use crate::protocol::effect::{
     Effect, ForgeEffect, ProjectWork, RecipeAt, SandboxEffect, SetUpBounds,
@@ -56,8 +56,8 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 /// branch says about its own set-up is not asked.
 fn read(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.project.repo.as_deref().unwrap_or_default();
-    let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
-    let said = match context.settings.environments.of(repo, named.as_deref()) {
+    let name = forge::name_of(repo, context).unwrap_or_default();
+    let said = match context.settings.environments.of(&name) {
         ProjectSetting::Off => {
             session.sandbox.project.set_up = Some(SetUp::nothing(context.now_ms));
             return None;
