@@ -71,8 +71,8 @@ impl Environments {
 }
 
 /// `owner/name` in small letters, of a repository as it was chosen for a sandbox: by its name, or an address, with or
-/// without a branch. `named` is its name if it is one of the forge's. `None`: no setting can be about it; another host's
-/// repository of the same name is another one.
+/// without a branch. `named` is its name if it is one of the forge's. `None`: no setting can be about it; a repository
+/// of that name at another host is another one.
 #[must_use]
 pub fn name_of(repo: &str, named: Option<&str>) -> Option<String> {
     let address = clone_address(repo);
