@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::{AgentSessionId, Ms, SandboxKey, ThreadKey};
 use crate::records::carried::Carried;
 use crate::records::drafted_review::PullReview;
-#[cfg(doc)]
-use crate::records::given_secrets::GivenSecrets;
 use crate::records::observations::Observations;
 use crate::records::publication::{Publication, Published};
 use crate::records::sandbox::{Phase, SandboxRecord};
@@ -88,8 +86,8 @@ pub struct Conversation {
     /// The agent session that has been given a prompt of this thread; any other knows nothing of the thread yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub briefed: Option<AgentSessionId>,
-    /// Name of the project's secrets and network that this session was told last ([`GivenSecrets::name`]); `None`: of
-    /// none.
+    /// Name of the project's secrets and network that this session was told last
+    /// ([`crate::records::given_secrets::GivenSecrets::name`]); `None`: of none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
     /// Turns that ended before this time are not told to a new agent session: somebody wanted a fresh start.

@@ -49,8 +49,8 @@ pub struct Prompted {
     /// It begins with a digest of the thread so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_digest: bool,
-    /// It tells of the project's secrets and network: what this session had been told before ([`Conversation::told`];
-    /// empty: nothing).
+    /// It tells of the project's secrets and network: their name when this session was told of them before
+    /// ([`crate::records::session::Conversation::told`]), empty if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_before: Option<String>,
     /// Times that it was sent again.
