@@ -24,6 +24,8 @@ use crate::tenant::selection::SUBMODULES;
 
 /// Most submodules that are brought.
 const SUBMODULES_MAX: usize = 8;
+/// Why something does not come that may not be had here.
+const NOT_OPEN: &str = "it is not open here";
 /// Less time is none.
 const CARRY_MS_MIN: u64 = 5_000;
 
@@ -345,8 +347,7 @@ pub(super) fn without_beside(
     left_out
 }
 
-/// The next effect for a repository beside the thread's, or why it does not come. What may not be had and what does not
-/// exist look alike.
+/// The next effect for a repository beside the thread's, or why it does not come.
 fn ask_for_beside(
     session: &Session,
     name: &str,
@@ -360,35 +361,48 @@ fn ask_for_beside(
         return Err("the checkout may be a stranger's work".to_owned());
     }
     let name = forge.name_of(name).ok_or("it is elsewhere")?;
-    let not_open = || "it is not open here".to_owned();
-    let (repository, size_kb) = match session.observed.sandbox.found_repository.clone() {
-        None => return Ok(ForgeEffect::Find { name }),
-        Some(FoundRepository::Here { repository, size_kb }) => (repository, size_kb),
-        Some(FoundRepository::Refused { why })
-            if context.settings.repositories.are_open(&name, channel(context)) =>
-        {
-            return Err(why);
-        }
-        Some(_) => return Err(not_open()),
+    let Some((repository, size_kb)) = looked_up(session, &name, context)? else {
+        return Ok(ForgeEffect::Find { name });
     };
-    if !is_ours(&repository, context) {
-        return Err(not_open());
-    }
     let there = session.sandbox.project.beside.iter().chain(&session.sandbox.project.carried);
     if there.into_iter().any(|one| one.repository.id == repository.id) {
         return Err("it is there already".to_owned());
     }
-    let folder = folder(&name);
+    let to = CarriedTo::Beside(folder(&name));
+    carry(session, (repository, size_kb), (None, to), context)
+}
+
+/// What the forge has under this name, with its size; `None`: it was not asked yet. Or why it may not be had: that and
+/// what does not exist look alike.
+fn looked_up(
+    session: &Session,
+    name: &str,
+    context: &Context<'_>,
+) -> Result<Option<(ForgeRepository, u64)>, String> {
+    match session.observed.sandbox.found_repository.clone() {
+        None => Ok(None),
+        Some(FoundRepository::Refused { why })
+            if context.settings.repositories.are_open(name, channel(context)) =>
+        {
+            Err(why)
+        }
+        Some(FoundRepository::Here { repository, size_kb }) if is_ours(&repository, context) => {
+            Ok(Some((repository, size_kb)))
+        }
+        Some(_) => Err(NOT_OPEN.to_owned()),
+    }
+}
+
+/// The effect that brings what belongs to the repository that is there.
+fn carry(
+    session: &Session,
+    (repository, size_kb): (ForgeRepository, u64),
+    (wanted, to): (Option<String>, CarriedTo),
+    context: &Context<'_>,
+) -> Result<ForgeEffect, String> {
     let within_ms = time_left(session, context).ok_or("no time was left for it")?;
-    Ok(ForgeEffect::Carry {
-        repository,
-        wanted: None,
-        pull: None,
-        to: CarriedTo::Beside(folder),
-        size_kb,
-        within_ms,
-        watch: provision::watch(session),
-    })
+    let watch = provision::watch(session);
+    Ok(ForgeEffect::Carry { repository, wanted, pull: None, to, size_kb, within_ms, watch })
 }
 
 fn leave_out_beside(session: &mut Session, why: &str) {
@@ -410,7 +424,7 @@ fn time_left(session: &Session, context: &Context<'_>) -> Option<u64> {
     (within_ms >= CARRY_MS_MIN).then_some(within_ms)
 }
 
-/// The next effect for a submodule, or why it does not come. What may not be had and what does not exist look alike.
+/// The next effect for a submodule, or why it does not come.
 fn ask_for(
     session: &Session,
     one: &Submodule,
@@ -421,32 +435,18 @@ fn ask_for(
         return Err("no forge is set up".to_owned());
     };
     let name = forge.submodule(&of.name, &one.address).ok_or("it is elsewhere")?;
-    let is_open = |name: &str| context.settings.repositories.are_open(name, channel(context));
-    let not_open = || "it is not open here".to_owned();
-    let (repository, size_kb) = match session.observed.sandbox.found_repository.clone() {
-        None => return Ok(ForgeEffect::Find { name }),
-        Some(FoundRepository::Refused { why }) if is_open(&name) => return Err(why),
-        Some(FoundRepository::Here { repository, size_kb }) => (repository, size_kb),
-        Some(_) => return Err(not_open()),
+    let Some((repository, size_kb)) = looked_up(session, &name, context)? else {
+        return Ok(ForgeEffect::Find { name });
     };
-    let is_beside = repository.installation == of.installation && forge.has(&repository);
-    if !is_beside || !is_open(&repository.name) {
-        return Err(not_open());
+    if repository.installation != of.installation {
+        return Err(NOT_OPEN.to_owned());
     }
     // What is known of the sandbox says that everybody may see what is in it.
     if repository.is_private && !of.is_private {
         return Err("it is private in a public repository".to_owned());
     }
-    let within_ms = time_left(session, context).ok_or("no time was left for it")?;
-    Ok(ForgeEffect::Carry {
-        repository,
-        wanted: Some(one.commit.clone()),
-        pull: None,
-        to: CarriedTo::Submodule(one.path.clone()),
-        size_kb,
-        within_ms,
-        watch: provision::watch(session),
-    })
+    let to = CarriedTo::Submodule(one.path.clone());
+    carry(session, (repository, size_kb), (Some(one.commit.clone()), to), context)
 }
 
 fn leave_out(session: &mut Session, path: &str, why: &str) {
