@@ -62,7 +62,7 @@ pub struct Published {
 pub struct PublishedBeside {
     /// The forge's id of the repository.
     pub repository: u64,
-    /// They.
+    /// Its branch and pull request.
     pub publication: Publication,
 }
 

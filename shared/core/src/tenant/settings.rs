@@ -159,7 +159,7 @@ pub enum SettingsChange {
         repository: String,
         /// A recipe, [`environments::OFF`] or [`environments::OWN`].
         text: String,
-        /// The repositories beside it, as the text names them: whoever can read a recipe fills this in.
+        /// The repositories beside it that the text names; filled in where the text is parsed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beside: Vec<String>,
     },

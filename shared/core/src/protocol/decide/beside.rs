@@ -12,15 +12,13 @@ use crate::records::carried::ForgeRepository;
 use crate::records::message::{Message, PublishStep, ShowOf, Work};
 use crate::records::publication::{Proposal, Publication};
 use crate::records::session::Session;
+use crate::records::watch::Watch;
 
 /// The repository that the step is about, by what a person was shown of it; `None`: the thread's.
 pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>) -> Option<u64> {
     let id = &context.delivery.message.id;
     let with = |is_it: &dyn Fn(&Publication) -> bool| {
         session.published.all().find(|(_, publication)| is_it(publication))?.0
-    };
-    let has_shown = |one: &Publication, commit: &str| {
-        one.shown.as_ref().is_some_and(|shown| shown.commit == commit)
     };
     match step {
         PublishStep::Show { of: Some(ShowOf::Beside(repository)), .. } => Some(*repository),
@@ -37,14 +35,21 @@ pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>
         PublishStep::Fixed { beside, .. } => *beside,
         PublishStep::Fix { name } => with(&|one| {
             one.watch.as_ref().is_some_and(|watch| {
-                let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
-                is_begun || watch.begun.offered.as_ref() == Some(name)
+                has_begun(watch, name) || watch.begun.offered.as_ref() == Some(name)
             })
         }),
         PublishStep::Show { of: None, .. }
         | PublishStep::PushAll { .. }
         | PublishStep::Review { .. } => None,
     }
+}
+
+fn has_shown(publication: &Publication, commit: &str) -> bool {
+    publication.shown.as_ref().is_some_and(|shown| shown.commit == commit)
+}
+
+fn has_begun(watch: &Watch, name: &str) -> bool {
+    watch.fix.as_ref().is_some_and(|fix| fix.name == name)
 }
 
 /// Whether nobody can tell which repository's was pressed, since it is not what was shown last of any.
@@ -55,17 +60,16 @@ pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
     let own = session.publication();
     match step {
         PublishStep::Show { of: Some(ShowOf::Commit(commit)), .. } => {
-            let shown = own.and_then(|own| own.shown.as_ref());
-            shown.is_none_or(|shown| shown.commit != *commit)
+            !own.is_some_and(|own| has_shown(own, commit))
         }
         PublishStep::Act { head, .. } => {
             let seen = own.and_then(|own| own.watch.as_ref()?.head.as_ref());
             seen.is_none_or(|seen| seen != head)
         }
         PublishStep::Fix { name } => own.and_then(|own| own.watch.as_ref()).is_none_or(|watch| {
-            let is_begun = watch.fix.as_ref().is_some_and(|fix| fix.name == *name);
             // The poll of the press finds out what is not known.
-            !is_begun && watch.begun.offered.as_ref().is_some_and(|offered| offered != name)
+            !has_begun(watch, name)
+                && watch.begun.offered.as_ref().is_some_and(|offered| offered != name)
         }),
         _ => false,
     }

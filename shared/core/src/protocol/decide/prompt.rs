@@ -416,46 +416,47 @@ fn pending_notice(
     let has_work = session.observed.stays.values().any(|one| *one == Stays::HasWork);
     let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
     let of_project = set_up(session, with_digest).and_then(set_up::for_people).filter(|_| !is_told);
-    // A checkout that gets none has none that could be named.
-    let is_new = with_digest || past(session).is_empty();
-    let of_secrets = (is_new || secret_news(session, with_digest).is_some())
-        .then(|| secrets::for_people(session, context))
-        .flatten();
+    // A stranger's checkout has no secrets that could change, but its people are told why.
+    let of_secrets = (is_untold(session, with_digest)
+        || secret_news(session, with_digest).is_some())
+    .then(|| secrets::for_people(session, context))
+    .flatten();
     let of_secrets = of_secrets.filter(|_| !is_told);
     let said = [stays, of_pull, of_clone.map(words::not_there), of_project, of_secrets, of_files];
     let said: Vec<String> = said.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
 
-/// What the clone left out, for an agent session that was not told yet: one without earlier turns, or with a digest of
-/// them.
+/// Whether the agent session was told nothing of its sandbox yet: one without earlier turns, or with a digest of them.
+fn is_untold(session: &Session, with_digest: bool) -> bool {
+    with_digest || past(session).is_empty()
+}
+
+/// What the clone left out, for an agent session that was not told yet.
 fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
-    let is_new = with_digest || past(session).is_empty();
-    session.sandbox.project.left_out.as_deref().filter(|_| is_new)
+    let left_out = session.sandbox.project.left_out.as_deref();
+    left_out.filter(|_| is_untold(session, with_digest))
 }
 
 /// The repositories beside the thread's, for an agent session that was not told yet.
 fn beside(session: &Session, with_digest: bool) -> Option<&[Carried]> {
-    let is_new = with_digest || past(session).is_empty();
-    is_new.then_some(session.beside())
+    is_untold(session, with_digest).then_some(session.beside())
 }
 
 /// How the project was made ready, for an agent session that was not told yet.
 fn set_up(session: &Session, with_digest: bool) -> Option<&SetUp> {
-    let is_new = with_digest || past(session).is_empty();
-    let has_news = session.observed.sandbox.project.has_news;
-    session.sandbox.project.set_up.as_ref().filter(|_| is_new || has_news)
+    let is_told = is_untold(session, with_digest) || session.observed.sandbox.project.has_news;
+    session.sandbox.project.set_up.as_ref().filter(|_| is_told)
 }
 
 /// What the agent session was told before of the project's secrets, if it was not told of the present ones yet.
 fn secret_news(session: &Session, with_digest: bool) -> Option<String> {
-    secrets::news(session, with_digest || past(session).is_empty())
+    secrets::news(session, is_untold(session, with_digest))
 }
 
 /// The pull request that the sandbox works from, for an agent session that was not told yet.
 fn given(session: &Session, with_digest: bool) -> Option<&GivenPull> {
-    let is_new = with_digest || past(session).is_empty();
-    session.sandbox.project.pull.as_ref().filter(|_| is_new)
+    session.sandbox.project.pull.as_ref().filter(|_| is_untold(session, with_digest))
 }
 
 fn send(

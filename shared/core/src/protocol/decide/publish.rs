@@ -42,7 +42,7 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
     };
     let channel = Some(forge::channel(context));
     let project = &session.sandbox.project;
-    // Nobody counts the files of those beside it.
+    // Changed files beside it are not counted.
     let own = project.carried.iter().filter(|_| usage.files > 0);
     let mut changed = own.chain(session.beside()).filter(|carried| carried.base.is_some());
     let may_leave = changed.any(|carried| may(&carried.repository, channel, context).is_ok());
@@ -94,7 +94,7 @@ pub(super) fn next(
     (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
-    // A message is about one repository, whatever becomes of what it was told by.
+    // A message stays about one repository, even once what its button named is gone.
     let about = beside::about(session, step, context);
     session.turn_to(about.or(session.observed.beside));
     if session.turn.is_some()
