@@ -1,6 +1,7 @@
 //! The log of a job, read as a stream and cut by the steps that failed.
 //!
-//! Each line begins with its time in UTC. A log has no bound that GitHub promises, so only the end of the cut is kept.
+//! Each line begins with its time in UTC. A log has no bound that GitHub promises, so only the end of the cut is kept;
+//! the end of the whole log where the cut is empty, because the clocks of a runner and of GitHub differ.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,32 @@ pub(super) struct LogCut {
     line: Vec<u8>,
     /// The line began within a step.
     is_within: bool,
-    kept: VecDeque<u8>,
+    kept: LogEnd,
+    whole: LogEnd,
+}
+
+/// The end of a text.
+#[derive(Default)]
+struct LogEnd(VecDeque<u8>);
+
+impl LogEnd {
+    fn push_line(&mut self, line: &[u8]) {
+        self.0.extend(line);
+        self.0.push_back(b'\n');
+        let over = self.0.len().saturating_sub(LOG_BYTES_MAX);
+        self.0.drain(..over);
+    }
+
+    /// From the beginning of a line.
+    fn text(self) -> String {
+        let is_whole = self.0.len() < LOG_BYTES_MAX;
+        let kept = Vec::from(self.0);
+        let text = String::from_utf8_lossy(&kept);
+        match text.split_once('\n') {
+            Some((_, rest)) if !is_whole && !rest.is_empty() => rest.to_owned(),
+            _ => text.into_owned(),
+        }
+    }
 }
 
 /// The second of a time, if the text begins with one.
@@ -39,7 +65,8 @@ fn second(text: &[u8]) -> Option<&[u8]> {
 impl LogCut {
     /// Without steps, everything is kept.
     pub(super) fn new(steps: Vec<StepTime>) -> Self {
-        Self { steps, line: Vec::new(), is_within: true, kept: VecDeque::new() }
+        let (kept, whole) = (LogEnd::default(), LogEnd::default());
+        Self { steps, line: Vec::new(), is_within: true, kept, whole }
     }
 
     pub(super) fn feed(&mut self, mut piece: &[u8]) {
@@ -71,27 +98,20 @@ impl LogCut {
             }
             None => &line[..],
         };
-        if !self.is_within {
-            return;
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        self.whole.push_line(text);
+        if self.is_within {
+            self.kept.push_line(text);
         }
-        self.kept.extend(text.strip_suffix(b"\r").unwrap_or(text));
-        self.kept.push_back(b'\n');
-        let over = self.kept.len().saturating_sub(LOG_BYTES_MAX);
-        self.kept.drain(..over);
     }
 
-    /// The end of the cut, from the beginning of a line.
+    /// The end of the cut; of the whole log where no line is within it.
     pub(super) fn text(mut self) -> String {
         if !self.line.is_empty() {
             self.end_line();
         }
-        let is_whole = self.kept.len() < LOG_BYTES_MAX;
-        let kept = Vec::from(self.kept);
-        let text = String::from_utf8_lossy(&kept);
-        match text.split_once('\n') {
-            Some((_, rest)) if !is_whole && !rest.is_empty() => rest.to_owned(),
-            _ => text.into_owned(),
-        }
+        let end = if self.kept.0.is_empty() { self.whole } else { self.kept };
+        end.text()
     }
 }
 
@@ -122,6 +142,12 @@ mod tests {
             assert_eq!(cut(&[("01", "01"), ("09", "09")], LOG, piece), "checkout\nclean up\nbye\n");
         }
         assert_eq!(cut(&[], LOG, 9), "checkout\nnpm test\nexpected 4\nfailed\nclean up\nbye\n");
+    }
+
+    #[test]
+    fn whole_log_stands_for_an_empty_cut() {
+        let cut = cut(&[("06", "08")], LOG, 9);
+        assert_eq!(cut, "checkout\nnpm test\nexpected 4\nfailed\nclean up\nbye\n");
     }
 
     #[test]

@@ -16,15 +16,20 @@ fn file(engine: &SharedEngine, job: u64) -> PathBuf {
     engine.logs_dir().join(format!("{job}.log"))
 }
 
-/// Keeps the log of a job, each line with its time.
+/// Keeps the log of a job, each line with the time at which its steps ran.
 ///
 /// # Errors
 /// It is too long, or the disk refused it.
-pub(crate) fn keep(engine: &SharedEngine, job: u64, text: &str) -> Result<(), ApiError> {
+pub(crate) fn keep(
+    engine: &SharedEngine,
+    job: u64,
+    text: &str,
+    ran_at: i64,
+) -> Result<(), ApiError> {
     if text.len() > LOG_BYTES_MAX {
         return Err(ApiError::bad("This log is longer than the forge keeps"));
     }
-    let time = DateTime::from_timestamp_millis(engine.clock.now_ms()).unwrap_or_default();
+    let time = DateTime::from_timestamp_millis(ran_at).unwrap_or_default();
     let time = time.format("%Y-%m-%dT%H:%M:%S%.3f0000Z");
     let lines = text.lines().map(|line| format!("{time} {line}\n"));
     let text: String = lines.collect();

@@ -96,6 +96,10 @@ pub(super) async fn say(engine: &SharedEngine, text: &[u8]) -> Answer {
         };
         let run = inner.checks.run_mut(id)?;
         report.apply(run, now)?;
+        // Whoever sees that the job has ended finds its log.
+        if let Some(log) = &said.log {
+            logs::keep(engine, id, log, now)?;
+        }
         let steps = said.steps.unwrap_or_else(|| usual_steps(run.conclusion));
         run.job = of.map(|(run, attempt)| Job { run, attempt, steps });
         if let Some(suite) = inner.checks.suites.iter_mut().find(|one| one.id == suite) {
@@ -104,9 +108,6 @@ pub(super) async fn say(engine: &SharedEngine, text: &[u8]) -> Answer {
         }
         Ok((id, app.bot, was))
     })?;
-    if let Some(log) = &said.log {
-        logs::keep(engine, id, log)?;
-    }
     told::changed(engine, id, sender, &was).await?;
     let inner = engine.lock();
     let run = inner.checks.run(id)?;
