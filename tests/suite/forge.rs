@@ -13,7 +13,7 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, COMMON, on};
 
 /// Once from end to end.
 pub fn first() -> Vec<Trial> {
@@ -24,13 +24,13 @@ pub fn trials() -> Vec<Trial> {
     let stays = "forge::persons_commit_stays_on_the_branch";
     let based = |platform: Platform| {
         let name = format!("forge::{}::branch_that_was_named_is_the_base", platform.word());
-        on(&COMMON, &name, async move |world| based_on(world, platform).await)
+        on(&CHAT, &name, async move |world| based_on(world, platform).await)
     };
     vec![
         merged(Platform::Slack),
         watched(Platform::Discord),
         watched(Platform::Slack),
-        on(&COMMON, stays, async move |world| theirs(world).await),
+        on(&CHAT, stays, async move |world| theirs(world).await),
         based(Platform::Discord),
         based(Platform::Slack),
     ]
@@ -43,7 +43,7 @@ fn merged(platform: Platform) -> Trial {
 
 fn watched(platform: Platform) -> Trial {
     let name = format!("forge::{}::pull_request_is_seen_through", platform.word());
-    on(&COMMON, &name, async move |world| seen_through(world, platform).await)
+    on(&CHAT, &name, async move |world| seen_through(world, platform).await)
 }
 
 /// A name that no other test takes.

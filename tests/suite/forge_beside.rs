@@ -11,12 +11,12 @@ use libtest_mimic::Trial;
 
 use crate::choice::{configure, manager, settings};
 use crate::forge::{a_name, is_review, offered, opened, said, text};
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     let of = |platform: Platform| {
         let name = format!("forge_beside::{}::each_repository_is_a_pull_request", platform.word());
-        on(&COMMON, &name, async move |world| each(world, platform).await)
+        on(&CHAT, &name, async move |world| each(world, platform).await)
     };
     Platform::ALL.into_iter().map(of).collect()
 }

@@ -12,16 +12,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::forge::{a_name, card_offers, card_says, opened, pressed, said, text};
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     let of = |platform: Platform| {
         let named = |what: &str| format!("forge_fixes::{}::{what}", platform.word());
         [
-            on(&COMMON, &named("review_is_fixed_and_answered"), async move |world| {
+            on(&CHAT, &named("review_is_fixed_and_answered"), async move |world| {
                 reviewed(world, platform).await;
             }),
-            on(&COMMON, &named("conflict_is_merged_and_green"), async move |world| {
+            on(&CHAT, &named("conflict_is_merged_and_green"), async move |world| {
                 conflict(world, platform).await;
             }),
         ]

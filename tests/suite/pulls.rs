@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::forge::{a_name, is_review, offered};
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     [Platform::Discord, Platform::Slack].map(reviewed).into()
@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
 
 fn reviewed(platform: Platform) -> Trial {
     let name = format!("pulls::{}::existing_pull_request_is_reviewed_once", platform.word());
-    on(&COMMON, &name, async move |world| review(world, platform).await)
+    on(&CHAT, &name, async move |world| review(world, platform).await)
 }
 
 async fn review(world: World, platform: Platform) {
