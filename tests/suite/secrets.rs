@@ -44,7 +44,10 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("secrets::{}::listed_network_refuses_other_hosts", platform.word());
         trial(&name, async move || limited(platform).await)
     };
-    deep(Platform::ALL.into_iter().flat_map(|platform| [of(platform), listed(platform)])).collect()
+    let at_vercel = "secrets::vercel::start_steps_meet_the_limited_network";
+    let at_vercel = trial(at_vercel, only_started);
+    let all = Platform::ALL.into_iter().flat_map(|platform| [of(platform), listed(platform)]);
+    deep(all.chain([at_vercel])).collect()
 }
 
 /// What a sandbox reaches follows its repository's setting.
@@ -91,6 +94,35 @@ async fn limited(platform: Platform) {
         let reached: Vec<String> = reached.iter().map(|host| format!("{host}/ -")).collect();
         assert_eq!(taken(&heard), reached, "{access}");
     }
+    talk.finish().await;
+    drop(world);
+    stack.end().unwrap();
+}
+
+/// Of a project without set-up steps, the start steps are what runs first.
+async fn only_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let (heard, stand_ins) = hosts(folder.path()).await;
+    let provider = json!({"Overrides": json!({"provider": "vercel"}).to_string()});
+    let stack = Stack::start(&Options {
+        environment: vec![stand_ins],
+        parameters: provider,
+        ..Options::lean(quick())
+    });
+    let world = World::at_vercel(&stack);
+    let forge = TestForge::of(&world.ready);
+    let get = |host: &str| format!("  - curl -ksS --max-time 5 https://{host}/start || true\n");
+    let recipe = format!("start:\n{}{}", get(OTHER), get(BOUND));
+    let repository = forge.private(&a_name(), &[(".bobbin/environment.yaml", &recipe)]).await;
+    let repository = repository.name.to_ascii_lowercase();
+    let place = KeySetup::new(&world, Platform::Discord);
+    let options = json!({"repository": repository, "access": "listed", "hosts": BOUND});
+    let done = format!("the network of {repository} is listed");
+    place.typed(&place.manager(), ("sandbox-config network", &options), "", &done).await;
+    let choices = [("repo", &*repository)];
+    let (talk, turn) = world.begin_with(Platform::Discord, &choices, "echo: hello").await;
+    answered(&talk, &turn).await;
+    assert_eq!(taken(&heard), [format!("{BOUND}/start -")]);
     talk.finish().await;
     drop(world);
     stack.end().unwrap();

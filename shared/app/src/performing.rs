@@ -490,4 +490,8 @@ impl RunContext for Performing<'_> {
     fn has_project_secrets(&self) -> bool {
         self.asked.at.has_secrets
     }
+
+    fn is_limited(&self) -> bool {
+        self.asked.at.is_limited
+    }
 }

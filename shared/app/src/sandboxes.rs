@@ -115,8 +115,12 @@ pub trait RunContext: Sync {
     fn wants_secrets(&self) -> bool {
         false
     }
-    /// Whether the sandbox was given secrets of its project.
+    /// Whether the sandbox was given secrets of its project, or may have been.
     fn has_project_secrets(&self) -> bool {
+        false
+    }
+    /// Whether the network of the sandbox is on record as limited.
+    fn is_limited(&self) -> bool {
         false
     }
     /// Shows the live card. Best effort: the next update replaces it. Returns the new post if the card moved.

@@ -50,6 +50,7 @@ use serde_json::json;
 
 use self::capped::a_capped_key_lives_and_ends_with_its_servers;
 use self::prices::a_step_costs_its_tokens_at_the_listed_prices;
+use self::snapshots::a_persons_snapshot_takes_the_place_of_a_prebuild;
 use self::stand_in::stand_ins;
 use self::workspaces::{
     heard, listen, threads_of_one_sandbox_work_side_by_side,
@@ -60,6 +61,8 @@ use self::workspaces::{
 mod capped;
 #[path = "sandboxes/prices.rs"]
 mod prices;
+#[path = "sandboxes/snapshots.rs"]
+mod snapshots;
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
 #[path = "sandboxes/workspaces.rs"]
@@ -417,6 +420,7 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
         a_repository_is_cloned_whole_or_not_at_all_and_once,
         the_agent_says_what_it_offers,
         a_step_costs_its_tokens_at_the_listed_prices,
+        a_persons_snapshot_takes_the_place_of_a_prebuild,
     );
     scene.in_a_new_thread();
     steps!(scene: threads_of_one_sandbox_work_side_by_side);

@@ -84,7 +84,7 @@ const KNOWN: KnownKeys = KnownKeys {
         ("privileged", RIGHTS),
         ("capAdd", RIGHTS),
         ("securityOpt", RIGHTS),
-        ("hostRequirements", "are not read: the size of a sandbox is in the settings"),
+        ("hostRequirements", "are not read: the operator chooses the size of sandboxes"),
         ("secrets", "are not asked for: secrets are in the settings"),
         ("remoteUser", USER),
         ("containerUser", USER),

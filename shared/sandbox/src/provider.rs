@@ -238,6 +238,8 @@ pub struct Facts<'a> {
     pub listens_on: Ipv4Addr,
     /// Names what a sandbox without a snapshot begins with; empty: the provider's own choice.
     pub image: &'a str,
+    /// What listens on loopback in one sandbox is reached from others, of other tenants too.
+    pub shares_loopback: bool,
 }
 
 impl<'a> Facts<'a> {

@@ -22,6 +22,7 @@ use bobbin_recipe::{FILE_BYTES_MAX, LOCK_FILES, ProjectFiles, WANTED};
 use bobbin_sandbox::ErrorKind;
 use tokio::time::sleep;
 
+use super::project_secrets::{PlacedSecrets, WasLimited};
 use super::{OpenedSecrets, Sandboxes};
 
 const READ: &str = include_str!("project/read_recipe.sh");
@@ -105,8 +106,8 @@ impl Sandboxes {
         }
         let sandbox = self.find_running(key, generation).await?;
         let keys = self.runtime.keys()?;
-        // It is new, so it was not limited before.
-        let network = self.limit(&sandbox, (&secrets, false), &keys).await?;
+        // It is new.
+        let network = self.limit(&sandbox, (&secrets, WasLimited::No), &keys).await?;
         if network.is_some_and(|network| network.is_ignored) {
             return Ok(own.clone());
         }
@@ -120,7 +121,8 @@ impl Sandboxes {
         Ok(own.clone().into_iter().chain(placed.variables()).collect())
     }
 
-    /// From now on the project reaches what its network lets it, if that is limited.
+    /// From now on the project reaches what its network lets it, if that is limited. Some providers limit it only with
+    /// the secrets that are mounted next: here the model's.
     pub(super) async fn limit_project(
         &self,
         (key, generation): (&SandboxKey, u32),
@@ -128,7 +130,9 @@ impl Sandboxes {
     ) -> Result<(), Failure> {
         if secrets.network.is_some() {
             let sandbox = self.find_running(key, generation).await?;
-            self.limit(&sandbox, (secrets, true), &self.runtime.keys()?).await?;
+            let keys = self.runtime.keys()?;
+            self.limit(&sandbox, (secrets, WasLimited::Perhaps), &keys).await?;
+            self.mount(&sandbox, &keys, &mut PlacedSecrets::default()).await?;
         }
         Ok(())
     }
@@ -143,6 +147,7 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         sleep(Duration::from_millis(after_ms)).await;
         let sandbox = self.find_running(key, generation).await?;
+        let services = self.startable(services);
         let mut environment = written(steps, variables);
         let seconds = |ms: u64| ms.div_ceil(1_000).to_string();
         environment.extend([
@@ -176,6 +181,8 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let sandbox = self.find_running(key, generation).await?;
+        let wanted = services;
+        let services = self.startable(wanted);
         let mut environment = written(steps, variables);
         environment.extend([
             ("BOBBIN_SERVICES".to_owned(), words(services)),
@@ -190,14 +197,14 @@ impl Sandboxes {
             }
             Err(error) => return Err(error.failure),
         };
-        let mut failed: Vec<FailedStep> = services
-            .iter()
-            .filter_map(|one| {
-                let prefix = format!("service {} ", word(*one));
-                let line = ran.text.lines().find_map(|line| line.strip_prefix(&prefix))?;
-                Some(failed_service(*one, StepEnd::Failed(line.parse().unwrap_or(1))))
-            })
-            .collect();
+        let refused = wanted.iter().filter(|one| !services.contains(one));
+        let refused = refused.map(|one| failed_service(*one, StepEnd::Refused));
+        let not_started = services.iter().filter_map(|one| {
+            let prefix = format!("service {} ", word(*one));
+            let line = ran.text.lines().find_map(|line| line.strip_prefix(&prefix))?;
+            Some(failed_service(*one, StepEnd::Failed(line.parse().unwrap_or(1))))
+        });
+        let mut failed: Vec<FailedStep> = refused.chain(not_started).collect();
         let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
         failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
             |(nth, (end, step))| FailedStep {
@@ -211,6 +218,11 @@ impl Sandboxes {
 }
 
 impl Sandboxes {
+    /// Services that only their own sandbox reaches: they have no password.
+    fn startable<'a>(&self, services: &'a [ProjectService]) -> &'a [ProjectService] {
+        if self.provider.facts().shares_loopback { &[] } else { services }
+    }
+
     /// Stops the project's services before a copy of the disk is made, or starts them again. What fails costs the copy
     /// its last writes to a database, which recovers as after a crash.
     pub(super) async fn hold_services(
@@ -219,6 +231,7 @@ impl Sandboxes {
         services: &[ProjectService],
         what: &str,
     ) {
+        let services = self.startable(services);
         if services.is_empty() {
             return;
         }

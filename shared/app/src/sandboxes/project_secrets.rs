@@ -37,6 +37,15 @@ pub struct OpenedSecrets {
     pub all: Vec<(SecretWish, Option<Secret>)>,
 }
 
+/// Whether a sandbox's network was limited before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WasLimited {
+    No,
+    /// A set-up may have done it, whose end is not on record.
+    Perhaps,
+    Yes,
+}
+
 /// Where the secrets of a sandbox are.
 #[derive(Default)]
 pub(super) struct PlacedSecrets {
@@ -167,13 +176,19 @@ impl Sandboxes {
     pub(super) async fn limit(
         &self,
         sandbox: &Sandbox,
-        (secrets, was_limited): (&OpenedSecrets, bool),
+        (secrets, was_limited): (&OpenedSecrets, WasLimited),
         keys: &[ModelKey],
     ) -> Result<Option<GivenNetwork>, Failure> {
         let store = self.provider.facts().secrets.ok();
         let Some(network) = &secrets.network else {
-            if let Some(store) = store.filter(|_| was_limited) {
-                store.limit_network(sandbox, None).await?;
+            let Some(store) = store.filter(|_| was_limited != WasLimited::No) else {
+                return Ok(None);
+            };
+            match store.limit_network(sandbox, None).await {
+                Err(error) if was_limited == WasLimited::Perhaps => {
+                    tracing::warn!(event = "project.network.left", sandbox = sandbox.name, %error, "the network of a project that is not limited was left as it is");
+                }
+                reset => drop(reset?),
             }
             return Ok(None);
         };

@@ -17,7 +17,7 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::capped::{NewKey, ServerCap, ServerKey};
-use super::project_secrets::{OpenedSecrets, PlacedSecrets, is_refusal};
+use super::project_secrets::{OpenedSecrets, PlacedSecrets, WasLimited, is_refusal};
 use super::vault::names;
 use super::{RunContext, Sandboxes};
 
@@ -112,8 +112,12 @@ impl Sandboxes {
         let mut placed = match &own {
             ServerKey::Stays(_) => PlacedSecrets::default(),
             _ => {
-                let of = (&secrets, context.has_project_secrets());
-                let network = self.limit(&sandbox, of, &keys).await?;
+                let was_limited = match (context.is_limited(), context.has_project_secrets()) {
+                    (true, _) => WasLimited::Yes,
+                    (false, true) => WasLimited::Perhaps,
+                    (false, false) => WasLimited::No,
+                };
+                let network = self.limit(&sandbox, (&secrets, was_limited), &keys).await?;
                 let mut placed = self.place(&sandbox, &secrets).await?;
                 placed.given.network = network;
                 placed

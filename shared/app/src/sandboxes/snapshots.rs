@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, SandboxKey, digest};
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest};
 use bobbin_core::protocol::effect::PrebuildShare;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::recipe::ProjectService;
 use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_sandbox::labels::StackIdentity;
 
-use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState, SnapshotStore};
+use bobbin_sandbox::{
+    ErrorKind, ProviderError, ProviderResult, SnapshotName, SnapshotState, SnapshotStore,
+};
 use tokio::time::sleep;
 
 use super::Sandboxes;
@@ -23,6 +25,10 @@ pub(super) const MARK: &str = include_str!("prebuild.sh");
 const MARK_TIME: Duration = Duration::from_secs(30);
 /// Hex digits that tell images apart.
 const IMAGE_DIGITS: usize = 16;
+
+fn is_full(made: &ProviderResult<SnapshotState>) -> bool {
+    matches!(made, Err(ProviderError { kind: ErrorKind::SnapshotsFull, .. }))
+}
 
 impl Sandboxes {
     fn stack(&self) -> StackIdentity<'_> {
@@ -90,6 +96,21 @@ impl Sandboxes {
         Ok(())
     }
 
+    /// Deletes the tenant's oldest prebuild, so that a person's snapshot finds room. False: there is none.
+    async fn give_up_prebuild(
+        &self,
+        tenant: &Tenant,
+        snapshots: &dyn SnapshotStore,
+    ) -> Result<bool, Failure> {
+        let listed = snapshots.list().await?.into_iter().map(|one| one.name);
+        let oldest =
+            listed.filter(|name| name.is_prebuild_of(tenant)).min_by_key(SnapshotName::at_ms);
+        let Some(name) = oldest else { return Ok(false) };
+        tracing::info!(event = "prebuild.replaced", %name, "a prebuild gives way to a person's snapshot");
+        snapshots.delete(&name).await?;
+        Ok(true)
+    }
+
     /// Requests a snapshot, or checks the progress of one.
     pub(super) async fn snapshot(
         &self,
@@ -113,7 +134,14 @@ impl Sandboxes {
                     let of = (sandbox, generation);
                     self.prepare_prebuild(of, snapshots, at_ms, share).await?;
                 }
-                match snapshots.create(&name).await {
+                let mut made = snapshots.create(&name).await;
+                if share.is_none()
+                    && is_full(&made)
+                    && self.give_up_prebuild(&sandbox.tenant(), snapshots).await?
+                {
+                    made = snapshots.create(&name).await;
+                }
+                match made {
                     Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
                     Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
                     Ok(SnapshotState::Failed { reason }) => failed(&reason),
@@ -123,7 +151,7 @@ impl Sandboxes {
                     Err(ProviderError { kind: ErrorKind::WrongState, .. }) => {
                         failed("the sandbox has to be started first")
                     }
-                    Err(ProviderError { kind: ErrorKind::SnapshotsFull, .. }) => {
+                    full if is_full(&full) => {
                         failed("there is no room for another snapshot: delete one first")
                     }
                     Err(error) => Err(error.failure),

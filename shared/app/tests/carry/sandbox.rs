@@ -56,6 +56,7 @@ impl Provider for Folder {
             life_ms_max: None,
             secrets: Err("none"),
             listens_on: Ipv4Addr::LOCALHOST,
+            shares_loopback: false,
             image: "",
         }
     }

@@ -36,6 +36,8 @@ pub struct EffectTarget {
     pub network_of: Option<String>,
     /// It was given something of them, or may have been: a set-up begins with them before that is on record.
     pub has_secrets: bool,
+    /// Its network is on record as limited.
+    pub is_limited: bool,
 }
 
 impl EffectTarget {
@@ -64,6 +66,9 @@ impl EffectTarget {
             project: project_of(sandbox),
             network_of: repository_of(sandbox),
             has_secrets: sandbox.project.secrets.is_some() || sandbox.project.is_set_up_begun(),
+            is_limited: sandbox.project.secrets.as_ref().is_some_and(|given| {
+                given.network.as_ref().is_some_and(|network| !network.is_ignored)
+            }),
         }
     }
 

@@ -54,6 +54,8 @@ pub enum StepEnd {
     TooLong,
     /// It vanished with the sandbox's processes.
     Interrupted,
+    /// A service that was not started: the sandboxes of this provider share one loopback, so others would reach it.
+    Refused,
 }
 
 impl FailedStep {

@@ -279,13 +279,15 @@ pub fn project_of(sandbox: &SandboxRecord) -> Option<String> {
 }
 
 /// Whether the checkout may be work of somebody outside of the repository: a forge serves the commits of every fork by
-/// their ids.
+/// their ids, and a snapshot holds what its sandbox held.
 #[must_use]
 pub fn is_foreign(sandbox: &SandboxRecord) -> bool {
     let project = &sandbox.project;
     let at = project.repo.as_deref().and_then(|repo| apart(repo).1);
     let is_id = |at: &str| at.len() >= 7 && at.bytes().all(|byte| byte.is_ascii_hexdigit());
-    project.pull.as_ref().is_some_and(|pull| pull.branch.is_none()) || at.is_some_and(is_id)
+    sandbox.spec.snapshot.is_some()
+        || project.pull.as_ref().is_some_and(|pull| pull.branch.is_none())
+        || at.is_some_and(is_id)
 }
 
 /// The repository of a thread's own sandbox.
@@ -361,7 +363,10 @@ pub(super) fn usable_host(typed: &str, forge: &[&str]) -> Result<String, SecretR
         let wrong = if is_below { SecretRefused::Public } else { SecretRefused::Host };
         return Err(wrong(parent.to_owned()));
     }
-    if is_below && SHARED.contains(&parent) {
+    let is_in = |shared: &&str| {
+        parent.strip_suffix(*shared).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    if is_below && SHARED.iter().any(is_in) {
         return Err(SecretRefused::Public(parent.to_owned()));
     }
     if forge.iter().any(|forge| is_same_owner(parent, forge)) {
@@ -433,6 +438,7 @@ mod tests {
             ("*.github.io", "too wide"),
             ("*.vercel.app", "too wide"),
             ("*.amazonaws.com", "too wide"),
+            ("*.eu-west-1.amazonaws.com", "too wide"),
             ("*.core.windows.net", "too wide"),
             ("*.internal", "too wide"),
             ("*", "is no host"),
@@ -547,6 +553,9 @@ mod tests {
             let by_id = of(&format!("acme/api@{at}"), Some(carried("acme/api")));
             assert_eq!(project_of(&by_id), None, "{at}");
         }
+        let mut from_snapshot = of("acme/api", None);
+        from_snapshot.spec.snapshot = Some("kept".to_owned());
+        assert_eq!(project_of(&from_snapshot), None);
         let elsewhere = "https://git.example.com/acme/api";
         assert_eq!(project_of(&of(elsewhere, None)), None);
         let brought = of(elsewhere, Some(carried("Acme/Web")));

@@ -661,7 +661,7 @@ fn set_up() -> SetUp {
         ended: vec![StepEnd::Done, StepEnd::Failed(2), StepEnd::TooLong, StepEnd::Interrupted],
         over_ms: Some(T + 41_000),
         failed: vec![failed("migrate", StepEnd::Failed(2))],
-        not_started: vec![failed("watch", StepEnd::TooLong)],
+        not_started: vec![failed("watch", StepEnd::TooLong), failed("Redis", StepEnd::Refused)],
         key: Some(built().key),
         prebuilt_at: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         is_requested: true,

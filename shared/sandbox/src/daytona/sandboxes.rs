@@ -134,6 +134,7 @@ impl Provider for DaytonaSandboxes {
             life_ms_max: Some(u64::from(self.settings.limits.auto_destroy_min) * MINUTE_MS),
             secrets: Ok(self),
             listens_on: Ipv4Addr::LOCALHOST,
+            shares_loopback: false,
             image: match &self.settings.image {
                 SourceImage::Snapshot(image) | SourceImage::Dockerfile(image) => image,
             },

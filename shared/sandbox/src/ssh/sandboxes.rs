@@ -106,6 +106,7 @@ impl Provider for SshSandboxes {
             secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
             // Listening on all addresses would open it to everyone who can reach the host.
             listens_on: Ipv4Addr::LOCALHOST,
+            shares_loopback: true,
             image: "",
         }
     }

@@ -196,6 +196,7 @@ impl Provider for VercelSandboxes {
             secrets: Ok(self),
             // A route leads to the machine, not to its loopback.
             listens_on: Ipv4Addr::UNSPECIFIED,
+            shares_loopback: false,
             image: &self.settings.image,
         }
     }

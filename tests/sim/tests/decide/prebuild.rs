@@ -11,6 +11,8 @@ use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::records::set_up::StepEnd;
 use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
 
+const SET_UP: &str = "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml`";
+
 /// A place whose provider makes snapshots.
 fn world() -> Fake {
     let world = with_recipe(recipe());
@@ -97,7 +99,10 @@ fn builder_has_no_server_and_is_not_kept() {
 #[test]
 fn next_sandbox_begins_with_the_prebuild() {
     let world = built();
-    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+    assert_eq!(
+        next_turn(&world).as_deref(),
+        Some("begun with a prebuild of abcdef0, by `.bobbin/environment.yaml`")
+    );
     assert_eq!(calls(&world), ["clone", "read", "start", "serve"]);
     let from = world.with(|s| s.project.created_from.clone());
     assert_eq!(from, [Some(builder(&world).snapshots[0].name.clone())]);
@@ -115,7 +120,7 @@ fn next_sandbox_begins_with_the_prebuild() {
 fn changed_lock_files_are_set_up_and_built_again() {
     let world = built();
     says(&world, |found| found.locks = "others".to_owned());
-    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(next_turn(&world).as_deref(), Some(SET_UP));
     assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
     let [_, second] = &requests(&world)[..] else { panic!("{:?}", requests(&world)) };
     deliver_until_done(&world, &reset(), 1);
@@ -141,23 +146,26 @@ fn unusable_prebuild_costs_no_turn() {
     let gone = Failure::TurnFailed { reason: "no such snapshot".to_owned() };
     let refused = Failure::NonRecoverable { advice: "the snapshot is refused".to_owned() };
     let broken = SandboxState::Broken { reason: "no image".to_owned(), recoverable: false };
-    for (failure, state) in [
-        (Some(gone), None),
-        (Some(refused), None),
-        (Some(busy()), None),
-        (None, Some(broken)),
-        (None, Some(SandboxState::Provisioning)),
+    // One that is only slow, or cannot be had now, is not made again.
+    for (failure, state, is_useless) in [
+        (Some(gone), None, true),
+        (Some(refused), None, true),
+        (Some(busy()), None, false),
+        (None, Some(broken), true),
+        (None, Some(SandboxState::Provisioning), false),
     ] {
         let world = built();
         world.with(|s| {
             (s.project.create_fails, s.project.created_state) = (failure.clone(), state.clone());
         });
-        assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+        assert_eq!(next_turn(&world).as_deref(), Some(SET_UP));
         let from = world.with(|s| s.project.created_from.clone());
         assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
         assert_eq!(calls(&world), ["clone", "read", "set up", "start", "serve"]);
         let sandbox = record(&world).sandbox;
         assert_eq!((sandbox.generation, sandbox.project.begins), (3, BeginsWith::Image));
+        let asked = requests(&world).len();
+        assert_eq!(asked, 1 + usize::from(is_useless), "{failure:?} {state:?}");
     }
 }
 
@@ -287,7 +295,9 @@ fn secret_for_the_set_up_means_no_prebuild() {
     let shown = world.with(|s| s.cards.last().unwrap().set_up.clone());
     assert_eq!(
         shown.as_deref(),
-        Some("set up at abcdef0 in 1 s (no prebuild: a secret is for its set-up)")
+        Some(
+            "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml` (no prebuild: a secret is for its set-up)"
+        )
     );
 }
 
@@ -312,7 +322,7 @@ fn prebuild_of_other_credentials_is_left() {
         record.spec.credentials = Some("theirs".to_owned());
         s.apart.insert(key(), record);
     });
-    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(next_turn(&world).as_deref(), Some(SET_UP));
     assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
 }
 
@@ -349,10 +359,28 @@ fn useless_prebuild_is_made_again() {
 }
 
 #[test]
+fn newer_commit_is_told_what_did_not_run() {
+    let world = built();
+    says(&world, |found| found.commit = Some("0123456789".to_owned()));
+    next_turn(&world);
+    let said = "(The project was set up before, at commit abcdef0 (by `.bobbin/environment.yaml`). Steps that newer commits need, such as migrations, were not run.";
+    assert!(told(&world).starts_with(said), "{}", told(&world));
+}
+
+#[test]
+fn refused_repository_costs_no_second_sandbox() {
+    let world = built();
+    world.with(|s| s.not_cloned = Some(NotCloned::NoRef));
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(world.with(|s| s.project.created_from.len()), 1);
+    assert!(matches!(outcomes(&world).pop(), Some(Outcome::Failed { .. })));
+}
+
+#[test]
 fn failed_clone_into_a_prebuild_is_tried_without() {
     let world = built();
     world.with(|s| s.not_cloned = Some(NotCloned::NoRoom));
-    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(next_turn(&world).as_deref(), Some(SET_UP));
     let from = world.with(|s| s.project.created_from.clone());
     assert!(matches!(&from[..], [Some(_), None]), "{from:?}");
 }

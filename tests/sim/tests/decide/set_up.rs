@@ -149,7 +149,7 @@ fn card_shows_each_step_once() {
         ]
     );
     let last = cards.last().unwrap().set_up.clone();
-    assert_eq!(last.unwrap(), "set up at abcdef0 in 12 s");
+    assert_eq!(last.unwrap(), "set up at abcdef0 in 12 s, by `.bobbin/environment.yaml`");
 }
 
 #[test]
@@ -260,6 +260,33 @@ fn only_the_default_branch_says_how() {
     deliver_until_done(&world, &asked("m1", "acme/api@release-2"), 1);
     let at = world.with(|s| (s.brought.clone(), s.project.read_at.clone()));
     assert_eq!(at, (vec!["main".to_owned()], vec![RecipeAt::Brought("main".to_owned())]));
+}
+
+#[test]
+fn checkout_of_a_snapshot_is_no_default_branch() {
+    let found = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
+    let world = with_forge(found);
+    forge::open(&world, None, "acme/api");
+    world.with(|s| s.branches.insert("main".to_owned(), "c".repeat(40)));
+    let mut message = asked("m1", "acme/api");
+    let Work::Prompt(prompt) = &mut message.work else { panic!("{message:?}") };
+    prompt.wants.snapshot = Some("kept".to_owned());
+    deliver_until_done(&world, &message, 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    let at = world.with(|s| s.project.read_at.clone());
+    assert_eq!(at, [RecipeAt::Brought("main".to_owned())]);
+}
+
+#[test]
+fn refused_service_is_told_without_a_log() {
+    let world = world(recipe());
+    world.with(|s| {
+        let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
+        s.project.not_started = vec![FailedStep { name, end: StepEnd::Refused, log }];
+    });
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    let why = "`PostgreSQL` was not started: other sandboxes of this machine would reach it. Choose another provider for this project";
+    assert!(told(&world).contains(&format!("{why}. It wants")), "{}", told(&world));
 }
 
 #[test]

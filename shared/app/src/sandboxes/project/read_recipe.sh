@@ -31,13 +31,15 @@ wanted() {
   printf '%s\n' "$BOBBIN_WANTED"
   git_ ls-tree -r --name-only "$commit" -- .devcontainer/ | grep '^[^"].*/.*/devcontainer.json$' | head -n 20
 }
-# Words of what says how the project is made ready that may be paths: its steps run what stands there.
+# Words of what says how the project is made ready that may be paths: its steps run what stands there. Tools read the
+# files at the end without being told to.
 named() {
   {
     printf '%s\n' "$BOBBIN_SAID"
     wanted | while IFS= read -r path; do git_ cat-file blob "$commit:$path" | head -c "$BOBBIN_BYTES"; done
   } | tr -c 'A-Za-z0-9._/-' '\n' | sed -e 's|^\./||' -e 's|/*$||' | grep '[./]' | grep -v -e '^[./-]*$' -e '^[/-]' -e '\.\.' | sort -u |
     head -n 200
+  printf '%s\n' Makefile justfile package.json
 }
 # What they hold, and the lock files, whichever folder those are in.
 locks=$({

@@ -63,8 +63,7 @@ ours() {
     tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -Fxq "BOBBIN_PROJECT_OF=$root" && echo "$pid"
   done
 }
-# What a step has put in the place of these files is not read.
-is_file() { [ -f "$1" ] && [ ! -L "$1" ]; }
+# What a step has put in the place of a file is not read.
 ended() { is_file "$dir/ends" && head -c 4096 "$dir/ends" | grep -qx over; }
 died() { is_file "$dir/runs" && [ -s "$dir/runs" ] && ! is_alive "$dir/runs"; }
 IFS= read -r stat </proc/self/stat
@@ -92,8 +91,7 @@ if ended || died || [ $(((${20} - BOBBIN_SINCE) / hertz)) -gt $((BOBBIN_ALL_S + 
     if [ "$round" -gt 5 ] || [ -z "$left" ]; then sleep 0.1; fi
   done
   rm -f "$dir/variables"
-  # An agent asks before it reads outside of the project.
-  mkdir -p "$root/project/.bobbin/set-up" && cp "$dir"/*.log "$root/project/.bobbin/set-up" 2>/dev/null
+  show_logs set-up
   echo over
   if [ "$clean" -lt 3 ]; then echo left; fi
 fi

@@ -70,6 +70,21 @@ fn log(root: &Path, nth: usize) -> String {
     fs::read_to_string(root.join(bobbin_core::records::set_up::step_log(nth))).unwrap()
 }
 
+/// A branch carries a link where a log belongs, and a step leaves a pipe that nobody writes.
+#[test]
+fn logs_are_copied_over_nothing_that_is_planted() {
+    let root = sandbox();
+    let (place, logs) = (root.path(), root.path().join("project/.bobbin/set-up"));
+    fs::create_dir_all(&logs).unwrap();
+    fs::write(place.join("kept"), "mine").unwrap();
+    std::os::unix::fs::symlink(place.join("kept"), logs.join("1.log")).unwrap();
+    let texts = ["echo said; mkfifo ../.bobbin/set-up/9.log"];
+    assert_eq!(over(place, &of_set_up(&texts, 60)), [StepEnd::Done]);
+    assert_eq!(log(&place.join("project"), 0), "said\n");
+    assert_eq!(fs::read_to_string(place.join("kept")).unwrap(), "mine");
+    assert!(!logs.join("9.log").exists());
+}
+
 #[test]
 fn steps_run_once_in_order_without_keys() {
     let root = sandbox();

@@ -111,11 +111,11 @@ pub(super) fn done_at(session: &Session, set_up: &SetUp) -> Option<String> {
     (is_there && is_same).then(|| prebuild.of.commit.clone().unwrap_or_default())
 }
 
-/// Whether the checkout is the default branch's, from which the lock files count.
+/// Whether the checkout is the default branch's, from which the lock files count. In a snapshot it may be any.
 pub(super) fn is_base(session: &Session) -> bool {
     let project = &session.sandbox.project;
     let is_named = project.repo.as_deref().is_some_and(|repo| apart(repo).1.is_some());
-    !is_named && project.pull.is_none()
+    !is_named && project.pull.is_none() && session.sandbox.spec.snapshot.is_none()
 }
 
 /// The request for a prebuild once a project was set up without one; `None` once it was requested, or is not wanted.

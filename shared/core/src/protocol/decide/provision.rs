@@ -60,7 +60,8 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.set_up.prebuild_wait_ms)
                     && session.sandbox.project.set_up.is_none()
-                    && build::begin_without(session, true, context) =>
+                    // A large one may only be slow to come to another machine.
+                    && build::begin_without(session, false, context) =>
             {
                 continue;
             }
@@ -319,7 +320,9 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
         return;
     }
     // What its set-up left may stand in the way.
-    if build::begin_without(session, true, context) {
+    let is_in_the_way =
+        matches!(why, NotCloned::TooLong { .. } | NotCloned::NoRoom | NotCloned::Other { .. });
+    if is_in_the_way && build::begin_without(session, true, context) {
         return;
     }
     let repo = session.sandbox.project.repo.take().unwrap_or_default();

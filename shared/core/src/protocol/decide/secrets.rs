@@ -12,7 +12,7 @@ use crate::tenant::project_networks::{NetworkAccess, project_revision};
 use crate::tenant::project_secrets::{is_foreign, repository_of};
 
 /// Why a checkout has none of the project's secrets.
-const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, or a pull request from outside, may be anybody's work.";
+const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, a pull request from outside, or a snapshot may hold anybody's work.";
 
 /// What the agent is told when nothing is left of what it was told before.
 const TAKEN_BACK: &str = "(What was said of the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)";

@@ -238,7 +238,8 @@ pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
     if let Some(commit) = &set_up.prebuilt_at {
         let at = commit.get(..7).unwrap_or("the default branch");
         let is_of_turn = set_up.begun_ms >= turn.accepted_at_ms;
-        return is_of_turn.then(|| format!("begun with a prebuild of {at}"));
+        let by = source(&set_up.recipe);
+        return is_of_turn.then(|| format!("begun with a prebuild of {at}, {by}"));
     }
     // A program that nobody asked for, and that is not there, has done nothing.
     let counts = |end: &StepEnd| !set_up.recipe.is_derived || *end != StepEnd::Failed(127);
@@ -257,7 +258,8 @@ pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
         Some(_) => "set-up failed",
         None => "set up",
     };
-    is_of_turn.then(|| format!("{how}{at} in {seconds} s{because}"))
+    let by = source(&set_up.recipe);
+    is_of_turn.then(|| format!("{how}{at} in {seconds} s, {by}{because}"))
 }
 
 /// The failures that are for people: that a program which nobody asked for is missing is not.
@@ -290,9 +292,7 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
         return None;
     }
     let mut said = vec![match &set_up.failed[..] {
-        [] if set_up.prebuilt_at.is_some() => {
-            format!("The project was set up before ({}).", source(recipe))
-        }
+        [] if set_up.prebuilt_at.is_some() => prebuilt(set_up),
         [] if set_up.ended.is_empty() => {
             format!("The project has no set-up steps ({}).", source(recipe))
         }
@@ -314,12 +314,10 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
     said.extend(
         recipe.services.iter().filter(|one| is_there(one)).map(|one| one.where_it_is().to_owned()),
     );
-    said.extend(
-        set_up
-            .not_started
-            .iter()
-            .map(|one| format!("{}; its output is in {}.", failure(one), one.log)),
-    );
+    said.extend(set_up.not_started.iter().map(|one| match one.end {
+        StepEnd::Refused => format!("{}.", failure(one)),
+        _ => format!("{}; its output is in {}.", failure(one), one.log),
+    }));
     if !recipe.tools.is_empty() {
         let tools = recipe.tools.iter().map(|(tool, version)| format!("{tool} {version}"));
         said.push(format!("It wants {}.", named(&tools.collect::<Vec<_>>().join(", "))));
@@ -329,6 +327,19 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
         said.push(format!("It listens on {}.", ports.join(", ")));
     }
     Some(format!("({})", said.join(" ")))
+}
+
+/// What the steps did is that of the prebuild's commit, whatever newer ones would have them do.
+fn prebuilt(set_up: &SetUp) -> String {
+    let short = |commit: &Option<String>| commit.as_ref()?.get(..7).map(str::to_owned);
+    let (then, now) = (short(&set_up.prebuilt_at), short(&set_up.commit));
+    let by = source(&set_up.recipe);
+    match then.filter(|then| now.as_ref().is_some_and(|now| now != then)) {
+        Some(then) => format!(
+            "The project was set up before, at commit {then} ({by}). Steps that newer commits need, such as migrations, were not run."
+        ),
+        None => format!("The project was set up before ({by})."),
+    }
 }
 
 fn source(recipe: &Recipe) -> String {
@@ -345,6 +356,9 @@ fn failure(one: &FailedStep) -> String {
         StepEnd::Failed(code) => format!("{name} ended with exit code {code}"),
         StepEnd::TooLong => format!("{name} took too long and was ended"),
         StepEnd::Interrupted => format!("{name} was interrupted"),
+        StepEnd::Refused => format!(
+            "{name} was not started: other sandboxes of this machine would reach it. Choose another provider for this project"
+        ),
     }
 }
 
