@@ -106,11 +106,8 @@ impl Sandboxes {
         }
         let sandbox = self.find_running(key, generation).await?;
         let keys = self.runtime.keys()?;
-        // It is new.
-        let network = self.limit(&sandbox, (&secrets, WasLimited::No), &keys).await?;
-        if network.is_some_and(|network| network.is_ignored) {
-            return Ok(own.clone());
-        }
+        // It is new. Where its network cannot be limited, the thread is told, and the agent gets its secrets all the same.
+        self.limit(&sandbox, (&secrets, WasLimited::No), &keys).await?;
         let mut placed = self.place(&sandbox, &secrets.of_set_up()).await?;
         let held = self.mount(&sandbox, &keys, &mut placed).await?;
         if !placed.outside.is_empty() {

@@ -41,16 +41,16 @@ struct Judged {
 }
 
 impl Judged {
-    async fn of(fixture: String, packages: &Path) -> Self {
-        let ours = recipe(&fixture);
+    async fn of(root: &Path, packages: &Path) -> Self {
+        let fixture = root.file_name().unwrap().to_str().unwrap().to_owned();
+        let ours = recipe(root.to_str().unwrap());
         let RecipeSource::File(path) = &ours.from else { panic!("{:?}", ours.from) };
-        let root = folder().join(&fixture);
         let mut script = tools::script("node");
         script.arg(packages.join("node_modules/@devcontainers/cli/devcontainer.js"));
         script.args(["read-configuration", "--mount-workspace-git-root", "false"]);
         // Nothing runs: it is asked for containers of the folder, and says that there are none.
         script.args(["--docker-path", "true"]);
-        script.arg("--workspace-folder").arg(&root);
+        script.arg("--workspace-folder").arg(root);
         if path.matches('/').count() > 1 {
             // The command line looks for one in a folder of its own only if it is told so.
             script.arg("--config").arg(root.join(path));
@@ -171,8 +171,10 @@ async fn devcontainers_are_honoured_or_refused() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judge");
     let packages = tools::node("devcontainers-cli", &package).unwrap();
     let mut judged = 0;
-    for fixture in named("devcontainer-") {
-        let recipe = Judged::of(fixture, &packages).await;
+    let copies = tempfile::tempdir().unwrap();
+    let fixtures = named("devcontainer-").into_iter().map(|name| folder().join(name));
+    for root in fixtures.chain(copied(&package.join("devcontainers"), copies.path())) {
+        let recipe = Judged::of(&root, &packages).await;
         // The command line guesses what a broken file means. Ours says that it is broken, and takes nothing.
         if recipe.fixture == "devcontainer-broken" {
             assert_eq!(recipe.ours.refused.len(), 1);
@@ -186,5 +188,17 @@ async fn devcontainers_are_honoured_or_refused() {
         recipe.rest();
         judged += 1;
     }
-    assert!(judged >= 11, "{judged}");
+    assert!(judged >= 20, "{judged}");
+}
+
+/// A checkout of each of these files.
+fn copied(files: &Path, to: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(files).unwrap().map(|file| file.unwrap().path());
+    let copy = |file: PathBuf| {
+        let root = to.join(file.file_stem().unwrap());
+        std::fs::create_dir_all(root.join(".devcontainer")).unwrap();
+        std::fs::copy(file, root.join(".devcontainer/devcontainer.json")).unwrap();
+        root
+    };
+    files.map(copy).collect()
 }
