@@ -17,12 +17,13 @@ use fixture::{folder, named, recipe};
 const SET_UP: [&str; 3] = ["onCreateCommand", "updateContentCommand", "postCreateCommand"];
 const START: [&str; 1] = ["postStartCommand"];
 /// What the command line reports and what asks nothing of a sandbox, beside what is compared.
-const QUIET: [&str; 11] = [
+const QUIET: [&str; 12] = [
     "$schema",
     "configFilePath",
     "customizations",
     "init",
     "name",
+    "otherPortsAttributes",
     "overrideCommand",
     "portsAttributes",
     "runServices",
@@ -59,7 +60,8 @@ impl Judged {
         let theirs = said["configuration"].as_object().unwrap().clone();
         let read = PathBuf::from(theirs["configFilePath"]["fsPath"].as_str().unwrap());
         assert_eq!(read, root.join(path), "{fixture}: another file");
-        let workspace = format!("/workspaces/{fixture}");
+        let own = theirs.get("workspaceFolder").and_then(Value::as_str).map(str::to_owned);
+        let workspace = own.unwrap_or_else(|| format!("/workspaces/{fixture}"));
         Self { fixture, theirs, ours, workspace }
     }
 
