@@ -58,7 +58,7 @@ impl Project {
         let done = if self.is_cut { done.min(steps.saturating_sub(1)) } else { done };
         let is_over = self.is_cut || done == steps;
         self.runs = !is_over;
-        SetUpSeen { ended: vec![StepEnd::Done; done], is_over, is_left: false }
+        SetUpSeen { ended: vec![StepEnd::Done; done], is_over, ..SetUpSeen::default() }
     }
 
     /// The sandbox stopped, and with it every process.

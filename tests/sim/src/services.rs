@@ -175,7 +175,7 @@ pub trait Services {
 
     /// A look at its set-up.
     fn set_up(&mut self, _generation: u32, steps: usize) -> SetUpSeen {
-        SetUpSeen { ended: vec![StepEnd::Done; steps], is_over: true, is_left: false }
+        SetUpSeen { ended: vec![StepEnd::Done; steps], is_over: true, ..SetUpSeen::default() }
     }
 
     /// Its services and start steps start.

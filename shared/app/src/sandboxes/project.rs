@@ -163,11 +163,14 @@ impl Sandboxes {
             let seen = self.sayable(&ran.text, &BTreeMap::new());
             return Err(Failure::Wait { after_ms: 0, seen });
         }
-        Ok(Event::SetUpSeen(SetUpSeen {
-            ended: ends(&ran.text),
-            is_over: ran.text.lines().any(|line| line == "over"),
-            is_left: ran.text.lines().any(|line| line == "left"),
-        }))
+        let mut seen = seen(&ran.text);
+        let failed = seen.first_failed().filter(|_| seen.is_over && bounds.said_bytes > 0);
+        if let Some(nth) = failed {
+            // What it has said is worth no failure.
+            let log = self.read_log(key, generation, Some(nth)).await.unwrap_or_default();
+            seen.said = last_words(&log, bounds.said_bytes);
+        }
+        Ok(Event::SetUpSeen(seen))
     }
 
     pub(super) async fn start_project(
@@ -251,9 +254,21 @@ impl Sandboxes {
     /// # Errors
     /// The class of the failure: of a sandbox that does not run, too.
     pub async fn set_up_log(&self, key: &SandboxKey, generation: u32) -> Result<String, Failure> {
+        self.read_log(key, generation, None).await
+    }
+
+    /// The same, of all steps or of one, from 0.
+    async fn read_log(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+        only: Option<usize>,
+    ) -> Result<String, Failure> {
         let sandbox = self.find_running(key, generation).await?;
-        let (timeout, nothing) = (Duration::from_millis(READ_LOG_MS_MAX), BTreeMap::new());
-        let ran = self.provider.exec(&sandbox, READ_LOG, &nothing, timeout).await;
+        let timeout = Duration::from_millis(READ_LOG_MS_MAX);
+        let step = only.map(|nth| ("BOBBIN_STEP".to_owned(), (nth + 1).to_string()));
+        let ran =
+            self.provider.exec(&sandbox, READ_LOG, &step.into_iter().collect(), timeout).await;
         Ok(redact(&without_controls(&ran.map_err(|error| error.failure)?.text)))
     }
 }
@@ -291,6 +306,24 @@ fn written(steps: &[RecipeStep], variables: &BTreeMap<String, String>) -> BTreeM
         ("BOBBIN_LOG_BYTES".to_owned(), log_bytes.to_string()),
     ]);
     written
+}
+
+/// What a look has printed.
+fn seen(text: &str) -> SetUpSeen {
+    let took = text.lines().filter_map(|line| line.strip_prefix("took "));
+    SetUpSeen {
+        ended: ends(text),
+        is_over: text.lines().any(|line| line == "over"),
+        is_left: text.lines().any(|line| line == "left"),
+        took_s: took.map_while(|seconds| seconds.parse().ok()).collect(),
+        said: String::new(),
+    }
+}
+
+/// The end of what a step has said, without the line that counts the step.
+fn last_words(log: &str, bytes: usize) -> String {
+    let said = log.split_once('\n').map_or("", |(_, said)| said).trim_end();
+    said[said.ceil_char_boundary(said.len().saturating_sub(bytes))..].to_owned()
 }
 
 fn ends(text: &str) -> Vec<StepEnd> {

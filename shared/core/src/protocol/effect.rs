@@ -225,13 +225,15 @@ pub struct ProjectWork {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Bounds of a set-up in milliseconds.
+/// Bounds of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetUpBounds {
-    /// Of one step.
+    /// Milliseconds of one step.
     pub step_ms: u64,
-    /// Of all steps together.
+    /// Milliseconds of all steps together.
     pub all_ms: u64,
+    /// Bytes that are wanted of the end of a failed step's output.
+    pub said_bytes: usize,
     /// A step that fails does not keep those behind it from running.
     pub goes_on: bool,
 }

@@ -325,7 +325,7 @@ pub enum Work {
     },
     /// Create a sandbox that no thread was the first of. Travels in that sandbox's group.
     Create(NewSandbox),
-    /// Make a prebuild. Travels in its builder's group.
+    /// Make, try or forget a prebuild. Travels in its builder's group.
     Build(NewBuild),
     /// A person wants the thread's work in a pull request.
     Publish {

@@ -84,7 +84,7 @@ impl BeginsWith {
     }
 }
 
-/// A prebuild to make. It travels in the builder's group.
+/// Work about the prebuild of a repository. It travels in the builder's group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewBuild {
     /// The repository, without a branch.
@@ -95,11 +95,43 @@ pub struct NewBuild {
     /// The channel in which the repository is open.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub channel: String,
-    /// The hash of the set-up after which it was requested.
+    /// The hash of the set-up after which it was requested; empty: a person asks for it, whatever there is.
     pub hash: String,
     /// The name of a snapshot that is of no use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub useless: Option<String>,
+    /// What is done in the builder.
+    #[serde(default, skip_serializing_if = "BuildPurpose::is_build")]
+    pub purpose: BuildPurpose,
+}
+
+/// What a builder's message wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuildPurpose {
+    /// A new prebuild in the place of the one before.
+    #[default]
+    Build,
+    /// The same set-up, of which nothing is kept.
+    Try,
+    /// No prebuild any more.
+    Forget,
+}
+
+impl BuildPurpose {
+    const fn is_build(&self) -> bool {
+        matches!(self, Self::Build)
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::Try => "try",
+            Self::Forget => "forget",
+        }
+    }
 }
 
 impl NewBuild {

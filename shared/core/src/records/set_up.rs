@@ -40,6 +40,24 @@ pub struct SetUp {
     /// A prebuild was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_requested: bool,
+    /// In a builder, the steps that have ended, for people: nobody can look into it afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ran: Vec<RanStep>,
+}
+
+/// A step that has ended, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RanStep {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub end: StepEnd,
+    /// How long it took; `None`: nothing has counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<u64>,
+    /// The end of its output, if it is the first that failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
 }
 
 /// How a step ended.
@@ -86,6 +104,18 @@ pub struct SetUpSeen {
     pub is_over: bool,
     /// Processes of the set-up are left that could not be ended.
     pub is_left: bool,
+    /// The seconds that these steps took.
+    pub took_s: Vec<u64>,
+    /// The end of the output of the first one that failed, if it was wanted.
+    pub said: String,
+}
+
+impl SetUpSeen {
+    /// The first step that failed.
+    #[must_use]
+    pub fn first_failed(&self) -> Option<usize> {
+        self.ended.iter().position(|end| *end != StepEnd::Done)
+    }
 }
 
 impl SetUp {
@@ -105,6 +135,7 @@ impl SetUp {
             key: None,
             prebuilt_at: None,
             is_requested: false,
+            ran: Vec::new(),
         }
     }
 
@@ -118,6 +149,18 @@ impl SetUp {
     pub fn was_done(&mut self, commit: String, now_ms: Ms) {
         self.recipe.set_up.clear();
         (self.over_ms, self.prebuilt_at) = (Some(now_ms), Some(commit));
+    }
+
+    /// Keeps what a look has seen for people.
+    pub fn tell(&mut self, seen: &SetUpSeen) {
+        let (failed, steps) = (seen.first_failed(), self.recipe.set_up.iter().enumerate());
+        let ran = steps.zip(&seen.ended).map(|((nth, step), end)| RanStep {
+            name: step.name.clone(),
+            end: *end,
+            took_s: seen.took_s.get(nth).copied(),
+            said: if failed == Some(nth) { seen.said.clone() } else { String::new() },
+        });
+        self.ran = ran.collect();
     }
 
     /// Folds in what a look has seen. The steps are dropped once they are over: what remains is repeated at each start.

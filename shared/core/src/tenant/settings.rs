@@ -6,7 +6,7 @@
 
 mod listing;
 
-pub use listing::{change as change_words, listing, places};
+pub use listing::{change as change_words, listing, network_words, places, secret_words};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,9 @@ use crate::schema::{self, Shape, UnknownFields};
 use crate::tenant::access::Refusal;
 use crate::tenant::bindings::Bindings;
 use crate::tenant::budgets::{BudgetKind, Budgets, MicroUsd};
-use crate::tenant::environments::{self, ENVIRONMENT_BYTES_MAX, ENVIRONMENTS_MAX, Environments};
+use crate::tenant::environments::{
+    self, ENVIRONMENT_BYTES_MAX, ENVIRONMENTS_MAX, Environments, ProjectSetting,
+};
 use crate::tenant::glance::Glance;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
@@ -283,6 +285,20 @@ impl Settings {
     pub fn sandbox_credentials(&self) -> Option<String> {
         let own = self.own_key(Key::OF_ACCOUNT)?;
         Some(own.fingerprint.clone())
+    }
+
+    /// Why the repository (`owner/name`, in small letters) has no prebuild; `None`: it may have one.
+    #[must_use]
+    pub fn why_no_prebuild(&self, repository: &str) -> Option<&'static str> {
+        if self.environments.of(repository) == ProjectSetting::Off {
+            return Some("managers have switched its set-up off");
+        }
+        if !self.beside.of(repository).is_empty() {
+            return Some("there are repositories beside it");
+        }
+        let secrets = self.project_secrets.of(repository)?;
+        let is_for_set_up = secrets.values().any(|secret| secret.set_up);
+        is_for_set_up.then_some("a secret is for its set-up")
     }
 
     /// Whether the settings admit a person; `user` is their id. The operator is always admitted.

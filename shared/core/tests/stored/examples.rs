@@ -28,7 +28,9 @@ use bobbin_core::records::message::{
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
-use bobbin_core::records::prebuild::{BeginsWith, BuildKey, BuiltProject, NewBuild, Prebuild};
+use bobbin_core::records::prebuild::{
+    BeginsWith, BuildKey, BuildPurpose, BuiltProject, NewBuild, Prebuild,
+};
 use bobbin_core::records::publication::{
     Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef, PullRequestState,
 };
@@ -41,7 +43,7 @@ use bobbin_core::records::sandbox::{
 use bobbin_core::records::session::{
     CheckedOptions, Conversation, OwnWorkspace, Place, Session, StrayRun,
 };
-use bobbin_core::records::set_up::{FailedStep, SetUp, StepEnd, step_log};
+use bobbin_core::records::set_up::{FailedStep, RanStep, SetUp, StepEnd, step_log};
 use bobbin_core::records::spending::Reservation;
 use bobbin_core::records::stage::{Prompted, Stage, Told};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
@@ -607,6 +609,17 @@ fn built() -> BuiltProject {
     }
 }
 
+fn wanted_build(purpose: BuildPurpose) -> Work {
+    Work::Build(NewBuild {
+        repo: "acme/shop".to_owned(),
+        provider: None,
+        channel: String::new(),
+        hash: String::new(),
+        useless: None,
+        purpose,
+    })
+}
+
 fn given_secrets() -> GivenSecrets {
     let given = |name: &str, hosts: &[&str]| GivenSecret {
         name: name.to_owned(),
@@ -665,6 +678,12 @@ fn set_up() -> SetUp {
         key: Some(built().key),
         prebuilt_at: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         is_requested: true,
+        ran: vec![RanStep {
+            name: "migrate".to_owned(),
+            end: StepEnd::Failed(2),
+            took_s: Some(41),
+            said: "no such table".to_owned(),
+        }],
     }
 }
 
@@ -1144,8 +1163,11 @@ fn bodies() -> Vec<(&'static str, String)> {
                 channel: "C1".to_owned(),
                 hash: built().key.hash,
                 useless: Some("bobbin-dev-0123456789ab-g1-at1790000000000-0123456789ab".to_owned()),
+                purpose: BuildPurpose::Build,
             }),
         ),
+        message("message-build-try", wanted_build(BuildPurpose::Try)),
+        message("message-build-forget", wanted_build(BuildPurpose::Forget)),
         message(
             "message-create-runtime",
             Work::Create(NewSandbox {

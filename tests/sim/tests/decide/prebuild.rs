@@ -1,15 +1,16 @@
 //! Prebuilds: made after a first set-up, and where the next sandbox of a repository begins.
 
-use super::forge::asked;
+use super::forge::{asked, open, repository, world as world_of_forge};
 use super::set_up::{calls, recipe, told, world as with_recipe};
 use super::*;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::event::NotCloned;
-use bobbin_core::records::prebuild::{BeginsWith, builder_of};
+use bobbin_core::records::prebuild::{BeginsWith, BuildPurpose, NewBuild, builder_of};
 use bobbin_core::records::recipe::FoundRecipe;
-use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
-use bobbin_core::records::set_up::StepEnd;
+use bobbin_core::records::sandbox::{KeptSnapshot, SandboxRecord, SnapshotSeen};
+use bobbin_core::records::set_up::{RanStep, StepEnd};
 use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 
 const SET_UP: &str = "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml`";
 
@@ -445,4 +446,247 @@ fn step_that_fails_in_a_prebuild_is_run_again_without() {
     let set_ups = calls(&world).into_iter().filter(|call| *call == "set up").count();
     assert_eq!(set_ups, 2);
     assert!(told(&world).contains("exit code 2"), "{}", told(&world));
+}
+
+/// What a person asks for, later than everything before it.
+fn wanted(world: &Fake, id: &str, purpose: BuildPurpose) -> Message {
+    later(world, 60_000);
+    world.with(|s| {
+        s.project.by_generation.clear();
+        s.project.calls.clear();
+    });
+    let build = NewBuild {
+        repo: "acme/api".to_owned(),
+        provider: None,
+        channel: String::new(),
+        hash: String::new(),
+        useless: None,
+        purpose,
+    };
+    let (thread, accepted_at_ms) = (key().group(), world.now_ms());
+    Message { thread, accepted_at_ms, ..work(id, Work::Build(build)) }
+}
+
+/// How the last message of a builder ended.
+fn trouble(world: &Fake) -> Option<String> {
+    builder(world).history.operated.pop().unwrap().trouble
+}
+
+fn kept(world: &Fake) -> Vec<String> {
+    builder(world).snapshots.into_iter().map(|kept| kept.name).collect()
+}
+
+#[test]
+fn person_builds_again_whatever_is_there() {
+    let world = built();
+    let before = kept(&world);
+    let request = wanted(&world, "p1", BuildPurpose::Build);
+    deliver_until_done(&world, &request, 1);
+    assert_eq!((calls(&world), trouble(&world)), (vec!["clone", "read", "set up"], None));
+    let first = kept(&world);
+    assert!(first.len() == 1 && first != before, "{first:?}");
+    assert_eq!(world.with(|s| s.deleted_snapshots.clone()), before);
+    // The same message again does nothing, another one builds.
+    deliver_until_done(&world, &request, 2);
+    assert_eq!((calls(&world).len(), kept(&world)), (3, first.clone()));
+    deliver_until_done(&world, &wanted(&world, "p2", BuildPurpose::Build), 1);
+    assert_ne!(kept(&world), first);
+    world.with(|s| s.project.by_generation.clear());
+    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+}
+
+#[test]
+fn try_keeps_nothing_and_leaves_the_former_prebuild() {
+    let world = built();
+    let before = kept(&world);
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Try), 1);
+    assert_eq!((calls(&world), trouble(&world)), (vec!["clone", "read", "set up"], None));
+    let builder = builder(&world);
+    assert_eq!((kept(&world), builder.phase), (before, Phase::Destroyed));
+    assert!(world.with(|s| s.sandboxes.is_empty() && s.deleted_snapshots.is_empty()));
+    let passed = |name: &str| RanStep {
+        name: name.to_owned(),
+        end: StepEnd::Done,
+        took_s: Some(3),
+        said: String::new(),
+    };
+    let set_up = builder.project.set_up.unwrap();
+    assert_eq!(set_up.ran, [passed("npm ci"), passed("npm run build")]);
+    world.with(|s| s.project.by_generation.clear());
+    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+}
+
+#[test]
+fn failed_try_says_what_the_step_has_said() {
+    let world = world();
+    world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Try), 1);
+    assert_eq!(trouble(&world).as_deref(), Some("the project's set-up failed in it"));
+    let ran = builder(&world).project.set_up.unwrap().ran;
+    let said: Vec<_> = ran.iter().map(|step| (&*step.name, step.end, &*step.said)).collect();
+    let failed = ("npm run build", StepEnd::Failed(2), "no such table");
+    assert_eq!(said, [("npm ci", StepEnd::Done, ""), failed]);
+    // Of a thread's own set-up nothing of that kind is on record.
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(record(&world).sandbox.project.set_up.unwrap().ran, []);
+}
+
+#[test]
+fn try_needs_no_snapshots() {
+    for (purpose, expected) in
+        [(BuildPurpose::Try, None), (BuildPurpose::Build, Some("its provider makes no snapshots"))]
+    {
+        let world = with_recipe(recipe());
+        deliver_until_done(&world, &wanted(&world, "p1", purpose), 1);
+        assert_eq!((trouble(&world).as_deref(), kept(&world).len()), (expected, 0));
+    }
+}
+
+#[test]
+fn forgetting_deletes_each_and_a_build_works_again() {
+    let world = built();
+    world.with(|s| {
+        let mut record = s.sandbox_record(&key()).unwrap();
+        let older = KeptSnapshot { name: "older".to_owned(), ..record.snapshots[0].clone() };
+        record.snapshots.insert(0, older);
+        s.apart.insert(key(), record);
+    });
+    let before = kept(&world);
+    assert_eq!(before.len(), 2);
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Forget), 1);
+    assert_eq!((trouble(&world), calls(&world).len(), kept(&world).len()), (None, 0, 0));
+    assert_eq!(world.with(|s| s.deleted_snapshots.clone()), before);
+    assert_eq!(builder(&world).due_at_ms, None);
+    deliver_until_done(&world, &wanted(&world, "p2", BuildPurpose::Build), 1);
+    assert_eq!((trouble(&world), kept(&world).len()), (None, 1));
+}
+
+#[test]
+fn threads_go_on_without_a_forgotten_prebuild() {
+    let world = built();
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Forget), 1);
+    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
+}
+
+/// Where nothing is on record, nothing is called.
+#[test]
+fn nothing_is_forgotten_where_nothing_is() {
+    let world = world();
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Forget), 1);
+    assert_eq!((trouble(&world), builder(&world).generation), (None, 0));
+    assert!(world.with(|s| s.deleted_snapshots.is_empty()));
+}
+
+#[test]
+fn person_is_told_why_nothing_is_built() {
+    let off = SettingsChange::Environment {
+        repository: "acme/api".to_owned(),
+        text: "off".to_owned(),
+        beside: Vec::new(),
+    };
+    let with_docs = SettingsChange::Environment {
+        repository: "acme/api".to_owned(),
+        text: "own".to_owned(),
+        beside: vec!["acme/docs".to_owned()],
+    };
+    let submodules = SettingsChange::Default {
+        channel: None,
+        of: DefaultKind::Submodules,
+        value: Some("yes".to_owned()),
+    };
+    for (change, expected) in [
+        (off, "managers have switched its set-up off"),
+        (with_docs, "there are repositories beside it"),
+        (submodules, "its submodules come with it there, and a builder brings none"),
+    ] {
+        for purpose in [BuildPurpose::Build, BuildPurpose::Try] {
+            let world = world();
+            let (manager, ann) =
+                (Membership { manages: true, ..Membership::default() }, person("ann"));
+            world.with(|s| {
+                s.settings = s.settings.changed("c1", &change, &ann, &manager, 1).unwrap();
+            });
+            deliver_until_done(&world, &wanted(&world, "p1", purpose), 1);
+            assert_eq!(trouble(&world).as_deref(), Some(expected), "{purpose:?}");
+            assert_eq!((calls(&world).len(), builder(&world).generation), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn limits_of_the_stack_bound_what_a_person_asks_for() {
+    for (prebuilds, all_ms, purpose, expected) in [
+        (0, 60_000, BuildPurpose::Build, Some("this stack makes no prebuilds")),
+        (0, 60_000, BuildPurpose::Try, None),
+        (5, 0, BuildPurpose::Try, Some("this stack makes no project ready")),
+    ] {
+        let world = world();
+        world.with(|s| (s.limits.set_up.prebuilds, s.limits.set_up.all_ms) = (prebuilds, all_ms));
+        deliver_until_done(&world, &wanted(&world, "p1", purpose), 1);
+        assert_eq!(trouble(&world).as_deref(), expected, "{purpose:?}");
+    }
+}
+
+#[test]
+fn repository_that_is_not_open_is_not_built() {
+    let private = || FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 };
+    for (open_in, asked_in, is_open) in [
+        (None, "", true),
+        (Some("10"), "10", true),
+        (Some("10"), "11", false),
+        (Some("10"), "", false),
+    ] {
+        let world = world_of_forge(private());
+        world
+            .with(|s| s.project.found.clone_from(&self::world().with(|s| s.project.found.clone())));
+        open(&world, open_in, "acme/api");
+        let mut request = wanted(&world, "p1", BuildPurpose::Build);
+        let Work::Build(build) = &mut request.work else { panic!() };
+        build.channel = asked_in.to_owned();
+        deliver_until_done(&world, &request, 1);
+        let refused = "The repository acme/api could not be cloned: it is private, and no manager has opened it here. A manager can open it in Bobbin's settings. Nothing was run.";
+        assert_eq!(trouble(&world).as_deref(), (!is_open).then_some(refused), "{asked_in}");
+        assert_eq!(
+            (kept(&world).len(), builder(&world).phase),
+            (usize::from(is_open), Phase::Destroyed)
+        );
+    }
+}
+
+#[test]
+fn person_is_told_of_a_full_place() {
+    let world = world();
+    world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes);
+    deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Try), 1);
+    let told = trouble(&world).unwrap();
+    assert!(told.contains("sandboxes") && !told.contains("not ready"), "{told}");
+}
+
+#[test]
+fn crash_at_any_call_ends_what_a_person_asked_for() {
+    let request = |purpose| wanted(&built(), "p1", purpose);
+    for (purpose, snapshots, least) in
+        [(BuildPurpose::Build, 1, 30), (BuildPurpose::Try, 1, 20), (BuildPurpose::Forget, 0, 4)]
+    {
+        let before = kept(&built());
+        let begun = || {
+            let world = built();
+            wanted(&world, "p1", purpose);
+            world
+        };
+        let crashes = each_crash(begun, &request(purpose), |world, crash| {
+            assert_eq!(trouble(world), None, "{purpose:?}, {crash}");
+            let builder = builder(world);
+            assert_eq!(
+                (builder.phase, builder.snapshots.len()),
+                (Phase::Destroyed, snapshots),
+                "{crash}"
+            );
+            assert_eq!(kept(world) == before, purpose == BuildPurpose::Try, "{purpose:?}, {crash}");
+            assert!(world.with(|s| s.sandboxes.is_empty()), "{crash}");
+            assert!(!calls(world).contains(&"serve"), "{crash}");
+        });
+        assert!(crashes >= least, "{purpose:?}: {crashes}");
+    }
 }

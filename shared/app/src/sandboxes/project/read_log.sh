@@ -1,7 +1,7 @@
-# Prints what the steps of the last set-up have said, in their order, the end of each. Runs in the sandbox's working
-# directory, by any POSIX shell.
-nth=1
-while [ -f ".bobbin/set-up/$nth.log" ] && [ "$nth" -le 20 ]; do
+# Prints what the steps of the last set-up have said, in their order, the end of each, or of the one that BOBBIN_STEP
+# counts. Runs in the sandbox's working directory, by any POSIX shell.
+nth=${BOBBIN_STEP:-1}
+while [ -f ".bobbin/set-up/$nth.log" ] && [ "$nth" -le "${BOBBIN_STEP:-20}" ]; do
   printf -- '-- step %s\n' "$nth"
   tail -c 3000 ".bobbin/set-up/$nth.log"
   printf '\n'

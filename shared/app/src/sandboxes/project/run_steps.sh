@@ -1,7 +1,7 @@
 # Runs steps one after another until one fails. Arguments: folder with the steps, their number, seconds of one,
 # seconds of all, bytes that are kept of a step's output, `keep` if it stays afterwards, and `on` if a step that fails
 # does not end it. Writes into the folder: `runs`, its process; `ends`, the exit code of each step, or `late`, and at
-# last `over`; N.log. A second one ends at once.
+# last `over`; `took`, their seconds; N.log. A second one ends at once.
 dir=$1 count=$2 step_s=$3 all_s=$4 half=$(($5 / 2)) keep=$6 goes_on=$7
 IFS= read -r stat </proc/$$/stat
 rest=${stat##*) }
@@ -40,6 +40,7 @@ while [ "$nth" -lt "$count" ]; do
   done
   rm -f "$dir/$nth.pipe"
   if [ "$code" -eq 137 ] && [ $(($(date +%s) - started)) -ge "$limit" ]; then code=late; fi
+  echo $(($(date +%s) - started)) >>"$dir/took"
   echo "$code" >>"$dir/ends"
   if [ "$code" != 0 ] && [ -z "$goes_on" ]; then break; fi
 done

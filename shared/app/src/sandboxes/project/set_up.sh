@@ -98,4 +98,7 @@ fi
 if is_file "$dir/ends"; then
   head -c 4096 "$dir/ends" | grep -x '[0-9]*\|late' | head -n "$BOBBIN_STEPS" | sed 's/^/end /'
 fi
+if is_file "$dir/took"; then
+  head -c 4096 "$dir/took" | grep -x '[0-9]*' | head -n "$BOBBIN_STEPS" | sed 's/^/took /'
+fi
 exit 0

@@ -55,13 +55,18 @@ fn ran(root: &Path, script: &str, environment: &BTreeMap<String, String>) -> Out
 
 /// Looks until the set-up is over: the ends of its steps.
 fn over(root: &Path, environment: &BTreeMap<String, String>) -> Vec<StepEnd> {
+    seen_over(root, environment).ended
+}
+
+fn seen_over(root: &Path, environment: &BTreeMap<String, String>) -> SetUpSeen {
     loop {
         let ran = ran(root, SET_UP, environment);
         let text = String::from_utf8(ran.stdout).unwrap();
         assert!(ran.status.success(), "{text}");
         assert!(!text.contains("left"), "{text}");
-        if text.lines().any(|line| line == "over") {
-            return ends(&text);
+        let seen = seen(&text);
+        if seen.is_over {
+            return seen;
         }
     }
 }
@@ -115,9 +120,18 @@ fn output_and_input_are_bounded() {
 #[test]
 fn failed_step_leaves_its_words() {
     let root = sandbox();
-    let texts = ["sleep 300 & echo \"the reason\"; exit 1"];
-    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Failed(1)]);
-    assert_eq!(log(root.path(), 0), "the reason\n");
+    let texts = ["sleep 1; echo fine", "sleep 300 & echo \"the reason\"; exit 1", "echo unreached"];
+    let seen = seen_over(root.path(), &of_set_up(&texts, 60));
+    assert_eq!(seen.ended, [StepEnd::Done, StepEnd::Failed(1)]);
+    assert!(seen.took_s.len() == 2 && seen.took_s[0] >= 1, "{:?}", seen.took_s);
+    assert_eq!(log(root.path(), 1), "the reason\n");
+    let printed = |environment: BTreeMap<String, String>| {
+        String::from_utf8(ran(root.path(), READ_LOG, &environment).stdout).unwrap()
+    };
+    let all = "-- step 1\nfine\n\n-- step 2\nthe reason\n\n";
+    assert_eq!(printed(BTreeMap::new()), all);
+    let only = BTreeMap::from([("BOBBIN_STEP".to_owned(), "2".to_owned())]);
+    assert_eq!(last_words(&printed(only), 6), "reason");
 }
 
 #[test]
@@ -198,7 +212,8 @@ for of in /proc/[0-9]*/cmdline; do tr '\0\n' '  ' <"$of"; echo; done 2>/dev/null
     sandbox.args(["--as-pid-1", "sh", "-c", driver]).current_dir(root.path());
     let ran = sandbox.envs(&environment).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&ran.stdout);
-    assert_eq!(text, "over\nend 0\n5555 \n", "{}", String::from_utf8_lossy(&ran.stderr));
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("took ")).collect();
+    assert_eq!(lines, ["over", "end 0", "5555 "], "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

@@ -47,6 +47,16 @@ impl SetUpLimits {
         prebuild_wait_ms: MINUTE_MS,
     };
 
+    /// Why nothing is set up in a builder, or kept of it; `None`: it is.
+    #[must_use]
+    pub const fn why_no_build(&self, is_kept: bool) -> Option<&'static str> {
+        match (self.all_ms, self.prebuilds) {
+            (0, _) => Some("this stack makes no project ready"),
+            (_, 0) if is_kept => Some("this stack makes no prebuilds"),
+            _ => None,
+        }
+    }
+
     /// Most deliveries that a set-up takes.
     pub(super) const fn deliveries(&self) -> u64 {
         self.all_ms.div_ceil(self.look_ms)

@@ -9,16 +9,18 @@ use crate::base::failure::Failure;
 use crate::base::ids::{Ms, SandboxKey};
 use crate::protocol::effect::{Effect, PrebuildShare, SandboxEffect};
 use crate::records::message::{Operation, Work};
-use crate::records::prebuild::{BeginsWith, BuiltProject, NewBuild, Prebuild, builder_of};
+use crate::records::prebuild::{
+    BeginsWith, BuildPurpose, BuiltProject, NewBuild, Prebuild, builder_of,
+};
 use crate::records::sandbox::{KeptSnapshot, Phase};
 use crate::records::session::Session;
 use crate::records::set_up::SetUp;
-use crate::tenant::environments::ProjectSetting;
 use crate::tenant::repositories::apart;
 use crate::tenant::selection::SUBMODULES;
 
 const FAILED: &str = "the project's set-up failed in it";
-const OFF: &str = "prebuilds are switched off for it";
+const WITH_SUBMODULES: &str = "its submodules come with it there, and a builder brings none";
+const NO_SNAPSHOTS: &str = "its provider makes no snapshots";
 const NOTHING: &str = "the project has no set-up steps";
 const KEPT_FAILING: &str = "it kept failing";
 
@@ -42,18 +44,20 @@ fn builder(session: &Session, context: &Context<'_>) -> Option<SandboxKey> {
 /// Whether such a sandbox begins with a prebuild, and has one made.
 fn is_meant_for(session: &Session, context: &Context<'_>) -> bool {
     let (limits, sandbox) = (&context.delivery.limits.set_up, &session.sandbox);
-    let is_on = limits.prebuilds > 0 && limits.all_ms > 0;
-    is_on
+    limits.why_no_build(true).is_none()
         && !sandbox.is_builder()
         && !sandbox.is_shared()
         && !sandbox.works_elsewhere()
         && sandbox.spec.snapshot.is_none()
         && sandbox.tooling.agent.is_none()
-        && !is_off(session, context)
         && why_none(session, context).is_none()
-        // The builder brings none.
-        && context.settings.defaults_of(forge::channel(context)).submodules.as_deref()
-            != Some(SUBMODULES[1])
+        && !is_with_submodules(context)
+}
+
+/// Whether submodules are brought where the message comes from. The builder brings none.
+fn is_with_submodules(context: &Context<'_>) -> bool {
+    let defaults = context.settings.defaults_of(forge::channel(context));
+    defaults.submodules.as_deref() == Some(SUBMODULES[1])
 }
 
 /// What was found: the sandbox begins with it.
@@ -138,6 +142,7 @@ pub(super) fn request(session: &Session, context: &Context<'_>) -> Option<Next> 
             BeginsWith::ImageInstead(useless) => useless.clone(),
             _ => None,
         },
+        purpose: BuildPurpose::Build,
     };
     let messages = vec![build.message(&builder, context.now_ms)];
     Some(Next::Do(Effect::Queue { messages }))
@@ -153,19 +158,27 @@ pub(super) fn requested(session: &mut Session, of: &Effect) -> bool {
     is_request
 }
 
-/// Why a project that was set up has no prebuild, for its card; `None`: it may have one.
+/// Why the project has no prebuild, for its card; `None`: it may have one.
 pub(super) fn why_none(session: &Session, context: &Context<'_>) -> Option<&'static str> {
     let repo = session.sandbox.project.repo.as_deref()?;
-    let repository = forge::name_of(repo, context)?;
-    if !context.settings.beside.of(&repository).is_empty() {
-        return Some("no prebuild: there are repositories beside it");
-    }
-    let secrets = context.settings.project_secrets.of(&repository)?;
-    let is_for_set_up = secrets.values().any(|secret| secret.set_up);
-    is_for_set_up.then_some("no prebuild: a secret is for its set-up")
+    context.settings.why_no_prebuild(&forge::name_of(repo, context)?)
 }
 
-/// Next step of making a prebuild. The builder's sandbox is deleted at the end, whatever happened.
+/// Why nothing is set up in the builder; `None`: the message gets what it wants.
+fn refusal(
+    session: &Session,
+    purpose: BuildPurpose,
+    context: &Context<'_>,
+) -> Option<&'static str> {
+    let limits = &context.delivery.limits.set_up;
+    limits
+        .why_no_build(purpose == BuildPurpose::Build)
+        .or_else(|| why_none(session, context))
+        .or_else(|| is_with_submodules(context).then_some(WITH_SUBMODULES))
+}
+
+/// Next step of making, trying or forgetting a prebuild. The builder's sandbox is deleted at the end, whatever
+/// happened.
 pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_>) -> Next {
     if let Some(wait) = record::wait_for_lease(session, context) {
         return wait;
@@ -174,15 +187,16 @@ pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_
         return leave(session, context);
     }
     session.sandbox.project.repo = Some(build.repo.clone());
-    let limits = &context.delivery.limits.set_up;
-    let is_off = limits.prebuilds == 0 || limits.all_ms == 0 || is_off(session, context);
-    if is_off || why_none(session, context).is_some() {
-        return end(session, Some(OFF), context);
+    if build.purpose == BuildPurpose::Forget {
+        return forget(session, context);
+    }
+    if let Some(why) = refusal(session, build.purpose, context) {
+        return end(session, Some(why), context);
     }
     if !session.sandbox.is_alive()
         && let Some(name) = surplus(session, build, context)
     {
-        return Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot { name }));
+        return delete_snapshot(name);
     }
     let has_it =
         |kept: &KeptSnapshot| kept.built.as_ref().is_some_and(|built| built.key.hash == build.hash);
@@ -200,15 +214,17 @@ pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_
             delete(session, context).unwrap_or_else(|| next(session, build, context))
         }
         Phase::Destroyed | Phase::Error if is_own => {
-            end(session, Some("its sandbox no longer exists"), context)
+            let asked_at_ms = context.delivery.message.accepted_at_ms;
+            let is_made = session.sandbox.snapshots.iter().any(|kept| kept.at_ms == asked_at_ms);
+            end(session, (!is_made).then_some("its sandbox no longer exists"), context)
         }
         Phase::Destroyed | Phase::Error => {
             session.sandbox.spec.provider.clone_from(&build.provider);
             session.sandbox.spec.snapshot = None;
-            bring_up(session, context)
+            bring_up(session, build.purpose, context)
         }
-        Phase::Active => kept(session, context),
-        _ => bring_up(session, context),
+        Phase::Active => set_up_there(session, build.purpose, context),
+        _ => bring_up(session, build.purpose, context),
     }
 }
 
@@ -220,24 +236,46 @@ fn surplus(session: &Session, build: &NewBuild, context: &Context<'_>) -> Option
     sandbox.snapshots.iter().find(is_over).map(|kept| kept.name.clone())
 }
 
-fn bring_up(session: &mut Session, context: &Context<'_>) -> Next {
+/// Deletes each prebuild, once nothing is left of an earlier message.
+fn forget(session: &mut Session, context: &Context<'_>) -> Next {
+    if operate::has_failed_too_often(session, context) {
+        return end(session, Some(KEPT_FAILING), context);
+    }
+    if session.sandbox.is_alive()
+        && let Some(next) = delete(session, context)
+    {
+        return next;
+    }
+    match session.sandbox.snapshots.first() {
+        Some(oldest) => delete_snapshot(oldest.name.clone()),
+        None => end(session, None, context),
+    }
+}
+
+fn delete_snapshot(name: String) -> Next {
+    Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot { name }))
+}
+
+fn bring_up(session: &mut Session, purpose: BuildPurpose, context: &Context<'_>) -> Next {
     match operate::bring_up(session, context) {
         operate::BroughtUp::Step(next) => *next,
-        operate::BroughtUp::Ready => kept(session, context),
+        operate::BroughtUp::Ready => set_up_there(session, purpose, context),
         operate::BroughtUp::No(trouble) => end(session, Some(&trouble), context),
     }
 }
 
-/// The snapshot of a project that is set up, in the place of the one before.
-fn kept(session: &mut Session, context: &Context<'_>) -> Next {
+/// The set-up is over. Unless it was only tried, a snapshot is kept, in the place of the one before.
+fn set_up_there(session: &mut Session, purpose: BuildPurpose, context: &Context<'_>) -> Next {
     let trouble = match &session.sandbox.project.set_up {
         Some(set_up) if !set_up.failed.is_empty() => Some(FAILED),
-        Some(set_up) if set_up.ended.is_empty() || set_up.key.is_none() => Some(NOTHING),
-        Some(_) => None,
-        None => Some(NOTHING),
+        Some(set_up) if !set_up.ended.is_empty() => {
+            let is_kept = purpose == BuildPurpose::Build;
+            (is_kept && set_up.key.is_none()).then_some(NO_SNAPSHOTS)
+        }
+        Some(_) | None => Some(NOTHING),
     };
-    if let Some(trouble) = trouble {
-        return end(session, Some(trouble), context);
+    if trouble.is_some() || purpose == BuildPurpose::Try {
+        return end(session, trouble, context);
     }
     // A set-up may take longer than a snapshot does.
     let begun_ms = session.sandbox.phase_since_ms;
@@ -265,7 +303,7 @@ pub(super) fn share(session: &Session, context: &Context<'_>) -> Option<Prebuild
     })
 }
 
-/// Whether the message in hand asks for a prebuild.
+/// Whether the message in hand is a builder's.
 pub(super) const fn is_build(context: &Context<'_>) -> bool {
     matches!(context.delivery.message.work, Work::Build(_))
 }
@@ -298,7 +336,7 @@ pub(super) fn expire(session: &Session, context: &Context<'_>) -> Option<Next> {
     let oldest = session.sandbox.snapshots.first()?;
     let is_over = due_at_ms(session, context).is_some_and(|due| context.now_ms >= due);
     let name = oldest.name.clone();
-    is_over.then_some(Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot { name })))
+    is_over.then(|| delete_snapshot(name))
 }
 
 /// When the prebuild of a builder without a sandbox expires.
@@ -307,11 +345,4 @@ pub(super) fn due_at_ms(session: &Session, context: &Context<'_>) -> Option<Ms> 
     let is_left = sandbox.is_builder() && !sandbox.is_alive();
     let oldest = sandbox.snapshots.first().filter(|_| is_left)?;
     Some(oldest.at_ms + context.delivery.limits.set_up.prebuild_ttl_ms)
-}
-
-/// Whether managers have switched the making ready of the repository off.
-fn is_off(session: &Session, context: &Context<'_>) -> bool {
-    let Some(repo) = session.sandbox.project.repo.as_deref() else { return true };
-    let name = forge::name_of(repo, context);
-    name.is_some_and(|name| context.settings.environments.of(&name) == ProjectSetting::Off)
 }

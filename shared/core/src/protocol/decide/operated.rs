@@ -13,9 +13,7 @@ pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>
         Work::Build(_) => Operation::Snapshot,
         _ => return,
     };
-    if known(session, context).is_none() {
-        remember(session, want, Some(reason), context);
-    }
+    remember(session, want, Some(reason), context);
 }
 
 pub(super) fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
@@ -23,12 +21,16 @@ pub(super) fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&
     session.sandbox.history.operated.iter().find(|one| one.id == *id)
 }
 
+/// The first result of a message counts.
 pub(super) fn remember(
     session: &mut Session,
     want: Operation,
     trouble: Option<&str>,
     context: &Context<'_>,
 ) {
+    if known(session, context).is_some() {
+        return;
+    }
     session.sandbox.history.operated.push(Operated {
         id: context.delivery.message.id.clone(),
         want,

@@ -1,6 +1,8 @@
 //! The steps until the sandbox runs, its server is healthy and the agent session is known.
 
-use super::{Context, Next, budget, build, forge, outside, record, secrets, set_up, words};
+use super::{
+    Context, Next, budget, build, forge, operated, outside, record, secrets, set_up, words,
+};
 use crate::base::limits::Limits;
 use crate::protocol::effect::{AgentEffect, Effect, SandboxEffect, Watched};
 use crate::protocol::event::NotCloned;
@@ -44,7 +46,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 if limits.tenant.sandboxes > 0
                     && session.observed.sandbox.of_tenant >= Some(room(limits, context)) =>
             {
-                record::fail(session, &words::too_many_sandboxes(limits.tenant.sandboxes));
+                fail(session, &words::too_many_sandboxes(limits.tenant.sandboxes), context);
                 None
             }
             (Phase::Destroyed | Phase::Error, _) => {
@@ -395,7 +397,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
 
 /// The new sandbox cannot be had: the turn says so, and the half-made sandbox is deleted.
 pub(super) fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
-    record::fail(session, reason);
+    fail(session, reason, context);
     outside::ends_half_made(session);
     session.sandbox.history.without_secrets = 0;
     session.sandbox.project.begins = BeginsWith::Unknown;
@@ -403,6 +405,14 @@ pub(super) fn abandon(session: &mut Session, reason: &str, context: &Context<'_>
     record::enter(session, Phase::Destroying, "it could not be prepared", context);
     record::lease(session, context);
     None
+}
+
+/// The reason is the turn's end, or that of the operation for which the sandbox is brought up.
+fn fail(session: &mut Session, reason: &str, context: &Context<'_>) {
+    record::fail(session, reason);
+    if session.turn.is_none() {
+        operated::refused(session, reason, context);
+    }
 }
 
 /// The provider no longer knows the sandbox.

@@ -24,6 +24,8 @@ use crate::text::{one_line, shorten};
 const LATE_MS: u64 = 60_000;
 /// How much of the lease has to be left for another look.
 const RENEW_MS: u64 = 120_000;
+/// Bytes of what a builder's record keeps of the output of a step that failed.
+const SAID_BYTES_MAX: usize = 2_000;
 /// Characters (UTF-16 units) of what is quoted of a recipe.
 const NAMED_UNITS_MAX: usize = 120;
 
@@ -112,6 +114,8 @@ fn look(session: &mut Session, set_up: &SetUp, context: &Context<'_>) -> Next {
             step_ms: limits.step_ms,
             all_ms: all_ms(set_up, limits),
             goes_on: set_up.recipe.is_derived,
+            // Its sandbox is gone before anybody could look.
+            said_bytes: if build::is_build(context) { SAID_BYTES_MAX } else { 0 },
         },
         watch: provision::watch(session),
     }))
@@ -185,6 +189,9 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
         return;
     };
     let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
+    if build::is_build(context) {
+        set_up.tell(seen);
+    }
     set_up.see(seen, context.now_ms);
     let has_left = seen.is_left || (is_late && !seen.is_over);
     // What its steps meet in the files of a prebuild they do not meet in an empty sandbox.
@@ -249,7 +256,7 @@ pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
     let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
     let seconds = over_ms.saturating_sub(set_up.begun_ms).div_ceil(1_000);
     let is_of_turn = set_up.begun_ms >= turn.accepted_at_ms;
-    let because = build::why_none(session, context).map(|why| format!(" ({why})"));
+    let because = build::why_none(session, context).map(|why| format!(" (no prebuild: {why})"));
     let because = because.unwrap_or_default();
     let how = match failures(set_up).next() {
         Some(_) if set_up.ended.contains(&StepEnd::Done) && set_up.recipe.is_derived => {

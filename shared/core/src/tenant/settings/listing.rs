@@ -92,11 +92,15 @@ pub fn listing(
         lines.push(format!("Beside {repository}: {}", beside.join(", ")));
     }
     for (repository, secrets) in settings.project_secrets.all() {
-        let each = secrets.iter().map(|(name, secret)| secret_line(&secret.wish(repository, name)));
+        let each =
+            secrets.iter().map(|(name, secret)| secret_words(&secret.wish(repository, name)));
         lines.push(format!("Secrets of {repository}: {}", each.collect::<Vec<_>>().join("; ")));
     }
     for (repository, network) in settings.project_networks.all() {
-        lines.push(format!("Network of {repository}: {}", reached(network.access, &network.hosts)));
+        lines.push(format!(
+            "Network of {repository}: {}",
+            network_words(network.access, &network.hosts)
+        ));
     }
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
@@ -160,19 +164,21 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
             if beside.is_empty() { how } else { format!("{how}, and beside it comes {beside}") }
         }
         SettingsChange::Secret(wish) => {
-            format!("a secret of {} is stored: {}", wish.repository, secret_line(wish))
+            format!("a secret of {} is stored: {}", wish.repository, secret_words(wish))
         }
         SettingsChange::RemoveSecret { repository, name } => {
             format!("the secret {} of {} is removed", name.trim(), repository.trim())
         }
         SettingsChange::Network { repository, access, hosts } => {
-            format!("the network of {} is {}", repository.trim(), reached(*access, hosts))
+            format!("the network of {} is {}", repository.trim(), network_words(*access, hosts))
         }
         SettingsChange::Direct { one_thread } => direct(*one_thread).to_owned(),
     }
 }
 
-fn reached(access: NetworkAccess, hosts: &[String]) -> String {
+/// How much a project reaches, and which hosts besides.
+#[must_use]
+pub fn network_words(access: NetworkAccess, hosts: &[String]) -> String {
     let what = match access {
         NetworkAccess::Open => "open",
         NetworkAccess::Listed => {
@@ -184,7 +190,8 @@ fn reached(access: NetworkAccess, hosts: &[String]) -> String {
 }
 
 /// A secret's name and use, without its value.
-fn secret_line(wish: &SecretWish) -> String {
+#[must_use]
+pub fn secret_words(wish: &SecretWish) -> String {
     let readable = if wish.readable { ", readable" } else { "" };
     let set_up = if wish.set_up { ", in set-ups" } else { "" };
     format!("{} (for {}{readable}{set_up})", wish.name, wish.hosts.join(" "))
