@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::target::StackOptions;
-use crate::{agent, operate, recipe, setup};
+use crate::{agent, operate, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
@@ -52,8 +52,6 @@ pub enum OwnCommand {
     /// Run a coding agent on this machine, without any chat
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Show how Bobbin would make a repository's project ready
-    Recipe(recipe::RecipeCommand),
     /// Print the shell completion script: source <(bobbin completions bash)
     Completions {
         /// The shell
@@ -78,7 +76,6 @@ pub fn command() -> clap::Command {
     let without_stack = |command: clap::Command| command.args(unused_options());
     Arguments::command()
         .mut_subcommand("agent", without_stack)
-        .mut_subcommand("recipe", without_stack)
         .mut_subcommand("completions", without_stack)
         .help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis machine:\n{}\nOptions:\n{{options}}{{after-help}}",
@@ -224,7 +221,7 @@ mod tests {
         }
         let mut all = BTreeSet::new();
         leaves(&command(), "", &mut all);
-        assert_eq!(all.len(), 41, "{all:?}");
+        assert_eq!(all.len(), 45, "{all:?}");
         let unquoted: Vec<&String> = all.difference(&seen).collect();
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }
@@ -359,6 +356,13 @@ mod tests {
                 "bobbin send --channel C0123ABC --prompt x --sandbox a --new-sandbox",
                 "cannot be used with",
             ),
+            (
+                "bobbin environment show acme/api --tenant discord:1 --at HEAD",
+                "cannot be used with",
+            ),
+            ("bobbin environment show --tenant discord:1", "<FOLDER|OWNER/NAME>"),
+            ("bobbin environment build api --tenant discord:1", "name it as owner/name"),
+            ("bobbin environment try acme/api", "--tenant <TENANT>"),
             ("bobbin sandbox setup --tenant teams:1", "discord:<guild> or slack:<team>"),
             ("bobbin dead replay", "<ID>"),
             ("bobbin --laptop --stack a thread list", "--stack and --laptop name different stacks"),

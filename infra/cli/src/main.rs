@@ -19,7 +19,6 @@ mod completions;
 mod keys;
 mod laptop;
 mod operate;
-mod recipe;
 mod setup;
 mod table;
 mod target;
@@ -42,7 +41,6 @@ async fn main() -> ExitCode {
             Ok(output.map_or_else(|error| error.tell(json), |output| output.print(json)))
         }
         Some(CliCommand::Own(OwnCommand::Agent(command))) => agent::run(&command).await,
-        Some(CliCommand::Own(OwnCommand::Recipe(command))) => recipe::run(&command),
         Some(CliCommand::Own(OwnCommand::Completions { shell })) => completions::print(shell),
         None => {
             tell_part!("{}", arguments::command().render_help());

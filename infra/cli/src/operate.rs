@@ -3,10 +3,12 @@
 mod act;
 mod arguments;
 mod dead;
+mod environment;
 mod export;
 mod follow;
 mod hear;
 mod host;
+mod kept;
 mod line;
 mod log;
 mod meant;
@@ -27,7 +29,9 @@ mod usage;
 use bobbin_core::records::message::Operation;
 
 pub use self::arguments::OperateCommand;
-use self::arguments::{DeadCommand, PrCommand, SandboxCommand, Thread, UsageCommand};
+use self::arguments::{
+    DeadCommand, EnvironmentCommand, PrCommand, SandboxCommand, Thread, UsageCommand,
+};
 use self::stack::Stack;
 use crate::output::{CommandError, Output};
 use crate::target::{StackOptions, StackTarget};
@@ -43,6 +47,11 @@ pub async fn run(
 ) -> Result<Output, CommandError> {
     if let OperateCommand::Sandbox(SandboxCommand::Host(what)) = command {
         return host::run(what);
+    }
+    if let OperateCommand::Environment(EnvironmentCommand::Show(what)) = command
+        && what.tenant.is_none()
+    {
+        return environment::checkout::run(what);
     }
     // A stack must be named: many of these commands cannot be undone.
     let target = StackTarget::new(stack, None)?;
@@ -70,6 +79,7 @@ pub async fn run(
             SandboxCommand::Orphans(what) => orphans::run(&stack, what).await,
             SandboxCommand::Host(what) => host::run(what),
         },
+        OperateCommand::Environment(command) => environment::run(&stack, command).await,
         OperateCommand::Pr(PrCommand::Show(what)) => pr::show(&stack, what).await,
         OperateCommand::Pr(PrCommand::Open(what)) => pr::open(&stack, what).await,
         OperateCommand::Usage(what) => match &what.command {

@@ -260,3 +260,36 @@ fn host_script_needs_a_public_key() {
         assert!(err.contains(says) && !err.contains("b3Blbn"), "{err}");
     }
 }
+
+/// Without a tenant it is about a folder here, and needs no stack.
+#[test]
+fn environment_of_a_checkout_needs_no_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    std::fs::create_dir(folder.path().join(".bobbin")).unwrap();
+    let recipe = folder.path().join(".bobbin/environment.yaml");
+    std::fs::write(recipe, "set-up: [npm ci]\n").unwrap();
+    for line in [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "One"]] {
+        let person = ["-C", path, "-c", "user.name=A", "-c", "user.email=a@b"];
+        let ran = Command::new("git").args(person).args(line).status().unwrap();
+        assert!(ran.success(), "{line:?}");
+    }
+    let path_of_programs = std::env::var("PATH").unwrap();
+    let programs = [("PATH", &*path_of_programs)];
+    let (code, out, err) = run(&["environment", "show", path], &programs);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "By .bobbin/environment.yaml:\n- once: npm ci\n"),
+        "{err}"
+    );
+    let (code, out, _) = run(&["environment", "show", path, "--json"], &programs);
+    let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &answer["recipe"]["set_up"][0]["run"]), (0, &"npm ci".into()));
+    let (code, _, err) = run(&["environment", "show", "acme/api"], &programs);
+    assert_eq!(code, 1);
+    assert!(err.starts_with("acme/api is no checkout") && err.contains("--tenant TENANT"), "{err}");
+    let (code, _, err) =
+        run(&["environment", "show", "acme/api", "--tenant", "slack:T1"], &programs);
+    assert_eq!(code, 1);
+    assert!(err.starts_with("Which stack?"), "{err}");
+}

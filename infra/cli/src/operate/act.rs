@@ -23,6 +23,7 @@ use super::line::stage;
 use super::named;
 use super::sandbox::{self, Chosen};
 use super::stack::Stack;
+use crate::columns::one_line;
 use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
@@ -303,7 +304,10 @@ pub async fn followed(
             return Ok((record, known));
         }
         let stands = match record.sharing.in_use.len() {
-            0 => record.phase.word().to_owned(),
+            0 => match step(&record) {
+                None => record.phase.word().to_owned(),
+                Some(step) => format!("{}, {step}", record.phase.word()),
+            },
             1 => format!("{}, a turn is running in it", record.phase.word()),
             n => format!("{}, {n} turns are running in it", record.phase.word()),
         };
@@ -313,6 +317,14 @@ pub async fn followed(
         }
         pause(POLL_MS).await;
     }
+}
+
+/// The set-up step that runs.
+fn step(record: &SandboxRecord) -> Option<String> {
+    let set_up = record.project.set_up.as_ref().filter(|set_up| set_up.over_ms.is_none())?;
+    let (nth, steps) = (set_up.ended.len(), &set_up.recipe.set_up);
+    let name = one_line(&steps.get(nth)?.name);
+    Some(format!("step {} of {}: {name}", nth + 1, steps.len()))
 }
 
 /// Formats the result.
@@ -401,7 +413,9 @@ fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option
 
 #[cfg(test)]
 mod tests {
+    use bobbin_core::records::recipe::{Recipe, RecipeSource, RecipeStep};
     use bobbin_core::records::sandbox::Phase;
+    use bobbin_core::records::set_up::{SetUp, StepEnd};
 
     use super::*;
 
@@ -428,5 +442,22 @@ mod tests {
         let why = pointless(&closing, Operation::Snapshot);
         assert_eq!(why, Some("it is being destroyed"));
         assert_eq!(pointless(&closing, Operation::Destroy), None);
+    }
+
+    #[test]
+    fn running_step_is_named() {
+        let mut record = SandboxRecord::default();
+        assert_eq!(step(&record), None);
+        let named = |name: &str| RecipeStep { name: name.to_owned(), run: String::new() };
+        let recipe = Recipe {
+            set_up: vec![named("npm ci"), named("createdb\nshop")],
+            ..Recipe::empty(RecipeSource::Settings)
+        };
+        let mut set_up = SetUp::begin(recipe, None, 0, 0);
+        set_up.ended.push(StepEnd::Done);
+        record.project.set_up = Some(set_up.clone());
+        assert_eq!(step(&record).as_deref(), Some("step 2 of 2: createdb shop"));
+        record.project.set_up = Some(SetUp { over_ms: Some(1), ..set_up });
+        assert_eq!(step(&record), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Arguments of the operation commands.
 
+mod environment;
 mod sandbox;
 
 use bobbin_app::providers::PROVIDERS;
@@ -11,6 +12,9 @@ use bobbin_core::tenant::settings::DefaultKind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+pub use self::environment::{
+    AskBuild, EnvironmentCommand, ForgetPrebuilds, ListPrebuilds, ShowEnvironment, repository,
+};
 pub use self::sandbox::{
     Act, Connect, Create, Destroy, GivenSandbox, ListSandboxes, OpenTools, Orphans, SandboxCommand,
     SandboxLog, SetupKey, TakeSnapshot,
@@ -30,6 +34,9 @@ pub enum OperateCommand {
     /// List, create, stop, start and destroy sandboxes; snapshots, connections of threads, logs, keys, orphans, hosts
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Show how a repository's project is made ready, and try it; list, build and forget its prebuilds
+    #[command(subcommand)]
+    Environment(EnvironmentCommand),
     /// Show and open the pull request of a thread's work
     #[command(subcommand)]
     Pr(PrCommand),

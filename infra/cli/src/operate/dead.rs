@@ -153,7 +153,7 @@ fn kind(body: &Body) -> String {
             Work::DeadLetter { .. } => "notice",
             Work::Operate { want, .. } => want.word(),
             Work::Create(_) => "create",
-            Work::Build(_) => "build",
+            Work::Build(build) => build.purpose.word(),
             Work::Name { .. } => "name",
             Work::Connect { .. } => "connect",
             Work::Publish { .. } => "pull request",

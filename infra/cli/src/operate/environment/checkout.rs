@@ -1,47 +1,45 @@
-//! `recipe`: what Bobbin would do to make a repository's project ready. Nothing is run.
+//! `environment show` of a checkout: what Bobbin would do to make its project ready. Nothing is run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use bobbin_core::records::recipe::{Recipe, RecipeSource, RecipeStep};
+use bobbin_core::records::recipe::{Recipe, RecipeStep};
 use bobbin_recipe::{ProjectFiles, is_wanted, recipe_of};
+use serde_json::json;
 
+use super::super::arguments::ShowEnvironment;
+use super::steps::{not_done, source};
 use crate::columns::visible;
-use crate::output::{CommandError, ExitStatus};
-
-/// What `recipe` takes.
-#[derive(Debug, clap::Args)]
-pub struct RecipeCommand {
-    /// A checkout of the repository
-    #[arg(default_value = ".")]
-    folder: PathBuf,
-    /// The commit, branch or tag to read; Bobbin itself reads the default branch
-    #[arg(long, value_name = "COMMIT", default_value = "HEAD")]
-    at: String,
-}
+use crate::output::{CommandError, ExitStatus, Output};
 
 /// Runs the command.
 ///
 /// # Errors
 /// The folder is no checkout, or has no such commit.
-pub fn run(command: &RecipeCommand) -> Result<ExitStatus, CommandError> {
-    let RecipeCommand { folder, at } = command;
-    let Some(recipe) = recipe_of(&files(folder, at)?) else {
-        show!(
-            "Nothing says how this project is made ready. docs/ENVIRONMENTS.md lists the files that could."
-        );
-        return Ok(ExitStatus::Notice);
+pub fn run(what: &ShowEnvironment) -> Result<Output, CommandError> {
+    let folder = what.of.as_deref().unwrap_or(".");
+    let at = what.at.as_deref().unwrap_or("HEAD");
+    let recipe = recipe_of(&files(Path::new(folder), at)?);
+    let (text, status) = match &recipe {
+        None => {
+            let text = "Nothing says how this project is made ready. docs/ENVIRONMENTS.md lists the files that could.";
+            (text.to_owned(), ExitStatus::Notice)
+        }
+        Some(recipe) if recipe.refused.is_empty() => (shown(recipe), ExitStatus::Done),
+        Some(recipe) => (shown(recipe), ExitStatus::Notice),
     };
-    show!("{}", visible(&shown(&recipe)));
-    Ok(if recipe.refused.is_empty() { ExitStatus::Done } else { ExitStatus::Notice })
+    Output::new(text, &json!({ "recipe": recipe }), status)
 }
 
 /// What the commit holds of what is wanted.
 fn files(folder: &Path, at: &str) -> Result<ProjectFiles, CommandError> {
     let commit = git(folder, &["rev-parse", "--verify", "--quiet", &format!("{at}^{{commit}}")]);
     let commit = commit.map_err(|_| {
-        format!("{} is no checkout of a repository with a commit {at}.", folder.display())
+        format!(
+            "{} is no checkout of a repository with a commit {at}. What is on record of a repository: environment show OWNER/NAME --tenant TENANT.",
+            folder.display()
+        )
     })?;
     let commit = String::from_utf8_lossy(&commit).trim().to_owned();
     let listed = |more: &[&str]| {
@@ -67,12 +65,9 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, CommandError> {
     Err(format!("git: {}", String::from_utf8_lossy(&ran.stderr).trim()).into())
 }
 
-fn shown(recipe: &Recipe) -> String {
-    let from = match &recipe.from {
-        RecipeSource::Settings | RecipeSource::Nothing => "the settings",
-        RecipeSource::File(path) => path,
-    };
-    let mut lines = vec![format!("By {from}:")];
+/// A recipe for people.
+pub fn shown(recipe: &Recipe) -> String {
+    let mut lines = vec![format!("By {}:", source(&recipe.from))];
     for (what, steps) in [("once", &recipe.set_up), ("at each start", &recipe.start)] {
         lines.extend(steps.iter().map(|step| format!("- {what}: {}", named(step))));
     }
@@ -89,11 +84,8 @@ fn shown(recipe: &Recipe) -> String {
     if lines.len() == 1 {
         lines.push("- nothing".to_owned());
     }
-    if !recipe.refused.is_empty() {
-        lines.push("Not done:".to_owned());
-        lines.extend(recipe.refused.iter().map(|one| format!("- {one}")));
-    }
-    lines.join("\n")
+    lines.extend(not_done(&recipe.refused));
+    visible(&lines.join("\n"))
 }
 
 /// A step's name, and what it runs if that is more.
