@@ -5,11 +5,12 @@ use bobbin_core::tenant::settings::SettingsChange;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::forge::TestForge;
 use bobbin_tests::limits::ANSWER_MS_MAX;
+use bobbin_tests::operator::operate;
 use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::choice::set;
 use crate::forge::a_name;
@@ -54,8 +55,13 @@ pub fn trials() -> Vec<Trial> {
         let stack = Stack::start(&options);
         prebuilt(&World::at_vercel(&stack)).await;
     });
+    let by_hand = trial("environment::terminal_tries_builds_lists_and_forgets", async || {
+        let stack = Stack::start(&Options::limits(brisk()));
+        by_hand(&World::of(&stack)).await;
+    });
     let of = |platform| [with_database(platform), failed(platform)];
-    deep(Platform::ALL.into_iter().flat_map(of)).chain([outranked, at_daytona, at_vercel]).collect()
+    let all = deep(Platform::ALL.into_iter().flat_map(of));
+    all.chain([outranked, at_daytona, at_vercel, by_hand]).collect()
 }
 
 async fn with_a_database(world: World, platform: Platform) {
@@ -198,4 +204,89 @@ async fn prebuilt(world: &World) {
     thread("new\n{\"v\": 2}\nonce\nonce\n", "set up at").await;
     built(&first).await;
     thread("new\n{\"v\": 2}\nonce\n0\n", "begun with a prebuild of").await;
+}
+
+const STEPS: &str = "set-up:
+  - name: install
+    run: mkdir -p made && echo once >>made/set-ups.txt
+  - {name: check, run: 'test -s made/set-ups.txt'}
+";
+const BROKEN: &str =
+    "set-up: [{name: install, run: 'echo no such package; exit 7'}, echo unreached]\n";
+
+/// An operator tries a recipe, makes its prebuild, and gives it up again.
+async fn by_hand(world: &World) {
+    let forge = TestForge::of(&world.ready);
+    let files = [(".bobbin/environment.yaml", STEPS), (".gitignore", "made\n")];
+    let repository = forge.private(&a_name(), &files).await;
+    let tenant = format!("discord:{}", world.ready.discord_guild_id);
+    let asked = async |verb: &str| {
+        let words = ["environment", verb, &repository.name, "--tenant", &tenant, "--json"];
+        operate(world, &words).await
+    };
+    let listed = async || operate(world, &["environment", "list", "--json"]).await;
+    let at_provider = async || world.provider.snapshots().await.expect("a list");
+
+    let tried = asked("try").await;
+    assert_eq!((tried.code, &tried.json()["result"]), (0, &json!("done")), "{tried:?}");
+    let ends = |answer: &Value| -> Vec<(String, String)> {
+        let word = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
+        let steps = answer["steps"].as_array().cloned().unwrap_or_default();
+        steps.iter().map(|step| (word(step, "name"), word(step, "end"))).collect()
+    };
+    let passed = |name: &str| (name.to_owned(), "passed".to_owned());
+    assert_eq!(ends(&tried.json()), [passed("install"), passed("check")], "{tried:?}");
+    let none = listed().await;
+    assert_eq!(
+        (none.code, &none.json()["prebuilds"], at_provider().await.len()),
+        (3, &json!([]), 0)
+    );
+
+    let built = asked("build").await;
+    assert_eq!((built.code, ends(&built.json()).len()), (0, 2), "{built:?}");
+    let first = built.json()["snapshot"].as_str().expect("a snapshot").to_owned();
+    let made = listed().await.json();
+    let line = &made["prebuilds"][0];
+    assert_eq!(
+        (&line["repository"], &line["tenant"], &line["state"], &line["snapshot"]),
+        (&json!(repository.name), &json!(tenant), &json!("ready"), &json!(first)),
+        "{made}"
+    );
+    assert_eq!(line["commit"], built.json()["commit"], "{made}");
+    let chosen = [("repo", &*repository.name)];
+    let look = "run: cat made/set-ups.txt";
+    let (talk, turn) = world.begin_with(Platform::Discord, &chosen, look).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(talk.card(&turn).await.text.contains("begun with a prebuild of"));
+    talk.finish().await;
+
+    let again = asked("build").await;
+    let second = again.json()["snapshot"].as_str().expect("a snapshot").to_owned();
+    assert_ne!(second, first);
+    assert_eq!(at_provider().await, [second.clone()]);
+
+    repository.push("main", ".bobbin/environment.yaml", BROKEN);
+    let failed = asked("try").await;
+    let step = &failed.json()["steps"][0];
+    assert_eq!(
+        (failed.code, &step["name"], &step["exit"], &step["said"]),
+        (1, &json!("install"), &json!(7), &json!("no such package")),
+        "{failed:?}"
+    );
+    assert_eq!(at_provider().await, [second.clone()]);
+    let shown =
+        operate(world, &["environment", "show", &repository.name, "--tenant", &tenant]).await;
+    for words in [&*second, "failed      install (exit code 7", "no such package"] {
+        assert!(shown.code == 0 && shown.out.contains(words), "{words}: {shown:?}");
+    }
+
+    let forgotten = asked("forget").await;
+    assert_eq!(
+        (forgotten.code, &forgotten.json()["forgotten"]),
+        (0, &json!([second])),
+        "{forgotten:?}"
+    );
+    assert_eq!((listed().await.code, at_provider().await.len()), (3, 0));
+    let nothing = asked("forget").await;
+    assert_eq!(nothing.code, 3, "{nothing:?}");
 }
