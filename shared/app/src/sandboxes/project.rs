@@ -106,7 +106,7 @@ impl Sandboxes {
         }
         let sandbox = self.find_running(key, generation).await?;
         let keys = self.runtime.keys()?;
-        // It is new. Where its network cannot be limited, the thread is told, and the agent gets its secrets all the same.
+        // It is new. Where its network cannot be limited, the thread is told, and its agent gets the secrets too.
         self.limit(&sandbox, (&secrets, WasLimited::No), &keys).await?;
         let mut placed = self.place(&sandbox, &secrets.of_set_up()).await?;
         let held = self.mount(&sandbox, &keys, &mut placed).await?;
