@@ -372,8 +372,11 @@ pub enum PublishStep {
     },
     /// The turn of that fix is before this message: push what it did.
     Fixed {
-        /// The fix's name.
+        /// The name of that turn.
         name: String,
+        /// Names of what the fix is for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        items: Vec<String>,
         /// The forge's id of its repository, if that stands beside the thread's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<u64>,

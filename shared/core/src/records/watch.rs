@@ -78,6 +78,9 @@ pub struct BegunFixes {
     /// Review threads, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<BegunThread>,
+    /// How many have ended without an answer: another try is another turn.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unanswered: u32,
 }
 
 impl Watch {
@@ -101,7 +104,12 @@ impl Watch {
             polled_at_ms: 0,
             due_at_ms: now_ms,
             fix: None,
-            begun: BegunFixes { offered: None, names: Vec::new(), threads: Vec::new() },
+            begun: BegunFixes {
+                offered: None,
+                names: Vec::new(),
+                threads: Vec::new(),
+                unanswered: 0,
+            },
             heard: HeardRemarks {
                 remarks: Vec::new(),
                 refused: Vec::new(),
@@ -165,6 +173,9 @@ impl HeardRemarks {
 pub struct Fix {
     /// Its name, made of what it is for.
     pub name: String,
+    /// How many fixes had ended without an answer when it began; names its turn.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub after: u32,
     /// The message of the press.
     pub press: TurnId,
     /// Names of what it is for.

@@ -421,6 +421,7 @@ fn watch() -> Watch {
         failures: 2,
         fix: Some(Fix {
             name: "0123456789abcdef01234567".to_owned(),
+            after: 1,
             press: "p-2".into(),
             items: vec!["89abcdef0123456789abcdef".to_owned()],
             threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
@@ -438,6 +439,7 @@ fn watch() -> Watch {
             offered: Some("89abcdef0123456789abcdef".to_owned()),
             names: vec!["89abcdef0123456789abcdef".to_owned()],
             threads: vec![BegunThread { id: "PRRT_1".to_owned(), comment: 12 }],
+            unanswered: 1,
         },
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
     }

@@ -191,6 +191,74 @@ fn failed_turn_pushes_nothing() {
     assert_eq!(pushes(&world), 1);
 }
 
+/// A fix whose turn was stopped; its push has not been delivered.
+fn stopped() -> (Fake, String) {
+    let world = red();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    let turn = queued(&world).remove(0);
+    world.with(|s| s.flags.cancelled.insert(turn.id.clone(), person("bob")));
+    deliver_until_done(&world, &turn, 1);
+    (world, name)
+}
+
+#[test]
+fn unanswered_fix_can_be_begun_again() {
+    let (world, name) = stopped();
+    let told = "The fix of pull request #1 has ended without an answer, so nothing was pushed. Press Fix on its card to begin it again.";
+    deliver_until_done(&world, &queued(&world)[1], 1);
+    assert!(notices(&world).contains(&told.to_owned()), "{:?}", notices(&world));
+    assert_eq!((pushes(&world), offered(&world)), (1, Some(name.clone())));
+    for nth in 2..6 {
+        deliver_until_done(&world, &press(&format!("x{nth}"), &name), 1);
+    }
+    let ids: Vec<String> = queued(&world).iter().map(|one| one.id.to_string()).collect();
+    assert_eq!(ids[2..], [format!("fix-{name}-1"), format!("fixed-{name}-1")]);
+    let begun = |word: &String| *word == words::FIX_WAS_BEGUN;
+    assert_eq!(notices(&world).into_iter().filter(begun).count(), 3);
+    works(&world, SECOND, "a.txt");
+    assert_eq!((pushes(&world), offered(&world)), (2, None));
+    // What was answered is not begun again.
+    deliver_until_done(&world, &press("x9", &name), 1);
+    assert_eq!(queued(&world).len(), 4);
+}
+
+#[test]
+fn crash_at_any_call_offers_an_unanswered_fix() {
+    let (of_one, name) = stopped();
+    let push = queued(&of_one).remove(1);
+    each_crash(
+        || stopped().0,
+        &push,
+        |world, crash| {
+            passes(world, QUIET_MS);
+            sweep(world, "w9");
+            assert_eq!(offered(world).as_ref(), Some(&name), "{crash}");
+            let told = |word: &String| word.contains("has ended without an answer");
+            assert_eq!(notices(world).into_iter().filter(told).count(), 1, "{crash}");
+        },
+    );
+}
+
+#[test]
+fn unanswered_fix_before_another_is_offered_again() {
+    let world = reviewed();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    shows(&world, |watched| {
+        let later = thread_of("t4", vec![comment(41, by("ada", false), "And this?")]);
+        watched.pull.threads.push(later);
+    });
+    hint(&world);
+    let next = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x2", &next), 1);
+    let turn = queued(&world).remove(0);
+    world.with(|s| s.flags.cancelled.insert(turn.id.clone(), person("bob")));
+    works(&world, FIRST, "a.txt");
+    hint(&world);
+    assert_eq!(offered(&world), Some(name));
+}
+
 #[test]
 fn press_on_an_old_card_begins_nothing() {
     let world = red();

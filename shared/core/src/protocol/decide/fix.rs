@@ -125,14 +125,23 @@ pub(super) fn name(items: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| short_name(&parts))
 }
 
-/// The turn of a fix.
-pub(super) fn turn(name: &str) -> TurnId {
-    format!("fix-{name}").into()
+/// The name of one try of a fix.
+fn attempt(name: &str, after: u32) -> String {
+    if after == 0 { name.to_owned() } else { format!("{name}-{after}") }
+}
+
+fn attempt_of(fix: &Fix) -> String {
+    attempt(&fix.name, fix.after)
+}
+
+/// The turn of a try.
+pub(super) fn turn(attempt: &str) -> TurnId {
+    format!("fix-{attempt}").into()
 }
 
 /// The message that pushes what that turn did.
-fn pushing(name: &str) -> TurnId {
-    format!("fixed-{name}").into()
+fn pushing(attempt: &str) -> TurnId {
+    format!("fixed-{attempt}").into()
 }
 
 /// Next step of a press on **Fix**.
@@ -166,26 +175,28 @@ pub(super) fn press(
     };
     let trusted = watch::trusted(watch, &seen, context);
     let all = all(watch.repository.id, &seen.pull, &found.failed, &trusted);
-    let items = match known {
-        Some(fix) if is_begun => fix.items,
+    let (items, after) = match known {
+        Some(fix) if is_begun => (fix.items, fix.after),
         Some(fix) if fix.name == wanted => {
             return publish::told(session, words::FIX_WAS_BEGUN, context);
         }
         _ if name(&found.items).as_deref() != Some(wanted) => {
             return publish::told(session, words::NOTHING_TO_FIX, context);
         }
-        _ => found.items,
+        _ => (found.items, watch.begun.unanswered),
     };
     let about: Vec<(String, FixReason<'_>)> =
         all.into_iter().filter(|(name, _)| items.contains(name)).collect();
     if let Some(next) = gather(session, (&seen.pull, &about), &carried, context) {
         return next;
     }
-    if session.observed.watch.queued.contains(&turn(wanted)) {
+    let attempt = attempt(wanted, after);
+    if session.observed.watch.queued.contains(&turn(&attempt)) {
         let word = words::fix_begins(seen.pull.number, &by.0.name);
         return publish::told(session, &word, context);
     }
-    let messages = messages(session, wanted, by, (&seen.pull, &about, &trusted), context);
+    let named = (&*attempt, &*items);
+    let messages = messages(session, named, by, (&seen.pull, &about, &trusted), context);
     if !is_begun {
         begin(session, wanted, &items, (&seen.pull, &about), context);
     }
@@ -238,8 +249,17 @@ fn begin(
     let surplus = watch.begun.threads.len().saturating_sub(BEGUN_MAX);
     watch.begun.threads.drain(..surplus);
     let press = context.delivery.message.id.clone();
-    let (name, items) = (wanted.to_owned(), items.to_vec());
-    watch.fix = Some(Fix { name, press, items, threads, reviewers, asks });
+    let (name, items, after) = (wanted.to_owned(), items.to_vec(), watch.begun.unanswered);
+    watch.fix = Some(Fix { name, after, press, items, threads, reviewers, asks });
+}
+
+/// The turn of this try has ended without an answer: what it was for can be begun again. `None`: nobody can.
+pub(super) fn unanswered(session: &mut Session, attempt: &str, items: &[String]) -> Option<String> {
+    let (_, watch, at) = watch::watched(session)?;
+    watch.begun.names.retain(|name| !items.contains(name));
+    watch.begun.unanswered += 1;
+    watch.fix.take_if(|fix| attempt_of(fix) == attempt);
+    Some(words::fix_unanswered(at.number))
 }
 
 /// Whether the sandbox holds work that was not pushed before the fix: the press was not for that.
@@ -256,11 +276,11 @@ fn is_theirs(session: &Session, pull: &PolledPullRequest) -> bool {
     session.publication().is_some_and(|one| !watch::ours(one).contains(&pull.head))
 }
 
-/// Whether what the turn of this fix did may be pushed without another press.
-pub(super) fn may_push(session: &mut Session, name: &str) -> bool {
-    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn(name));
+/// Whether what the turn of this try did may be pushed without another press.
+pub(super) fn may_push(session: &mut Session, attempt: &str) -> bool {
+    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn(attempt));
     let fix = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
-    is_last && fix.is_some_and(|fix| fix.name == name && !fix.asks)
+    is_last && fix.is_some_and(|fix| attempt_of(&fix) == attempt && !fix.asks)
 }
 
 /// Once the turn of a fix has answered: what a push has changed is said where it was asked for, and those who wanted
@@ -279,7 +299,7 @@ pub(super) fn pushed(
     let Some((_, watch, _)) = watch::watched(session) else {
         return;
     };
-    let Some(fix) = watch.fix.take_if(|fix| answered.contains(&turn(&fix.name))) else {
+    let Some(fix) = watch.fix.take_if(|fix| answered.contains(&turn(&attempt_of(fix)))) else {
         return;
     };
     let body = push.map_or_else(
@@ -359,7 +379,7 @@ fn failed<'a>(about: &[(String, FixReason<'a>)]) -> Option<&'a [Check]> {
 /// The turn and its push, which wait one behind the other.
 fn messages(
     session: &Session,
-    name: &str,
+    (attempt, items): (&str, &[String]),
     (by, membership): (&Person, &Membership),
     (pull, about, trusted): (&PolledPullRequest, &[(String, FixReason<'_>)], &Trusted<'_>),
     context: &Context<'_>,
@@ -378,10 +398,14 @@ fn messages(
     let (by, membership) = (by.clone(), membership.clone());
     let wanted =
         Prompt { text, by: by.clone(), membership: membership.clone(), ..Prompt::default() };
-    let step = PublishStep::Fixed { name: name.to_owned(), beside: session.observed.beside };
+    let step = PublishStep::Fixed {
+        name: attempt.to_owned(),
+        items: items.to_vec(),
+        beside: session.observed.beside,
+    };
     vec![
-        message(turn(name), Work::Prompt(wanted)),
-        message(pushing(name), Work::Publish { step, by, membership }),
+        message(turn(attempt), Work::Prompt(wanted)),
+        message(pushing(attempt), Work::Publish { step, by, membership }),
     ]
 }
 

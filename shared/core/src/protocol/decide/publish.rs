@@ -141,14 +141,16 @@ pub(super) fn next(
             Err(next) => *next,
         },
         PublishStep::Review { name } => review::press(session, name, (by, membership), context),
-        PublishStep::Fixed { name, .. } => fixed(session, name, (by, membership), context),
+        PublishStep::Fixed { name, items, .. } => {
+            fixed(session, (name, items), (by, membership), context)
+        }
     }
 }
 
 /// Pushes what the turn of a fix did; asks first if anything else was done since.
 fn fixed(
     session: &mut Session,
-    name: &str,
+    (name, items): (&str, &[String]),
     (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
@@ -156,7 +158,10 @@ fn fixed(
     let outcome = session.ended.iter().find(|ended| ended.id == turn);
     // The turn's own card says how it ended otherwise.
     if outcome.is_none_or(|ended| ended.outcome != Outcome::Answered) {
-        return end(session, context);
+        return match fix::unanswered(session, name, items) {
+            Some(word) => told(session, &word, context),
+            None => end(session, context),
+        };
     }
     let (carried, way) = match prepared(session, membership, context) {
         Ok(prepared) => prepared,

@@ -327,6 +327,14 @@ pub const NOTHING_TO_FIX: &str = "The pull request has changed since this was of
 pub const FIX_WAS_BEGUN: &str =
     "This fix was begun already. If it did not help, say in the thread what to do.";
 
+/// The turn of a fix has ended without an answer.
+#[must_use]
+pub fn fix_unanswered(number: u64) -> String {
+    format!(
+        "The fix of pull request #{number} has ended without an answer, so nothing was pushed. Press Fix on its card to begin it again."
+    )
+}
+
 /// A branch that a fix needs cannot be put into the sandbox.
 #[must_use]
 pub fn not_brought(branch: &str) -> String {
