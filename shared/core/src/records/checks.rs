@@ -60,7 +60,7 @@ pub enum CheckState {
 pub struct RequiredCheck {
     /// Its name.
     pub name: String,
-    /// The app that has to report it; `None`: any.
+    /// The app whose check run counts; `None`: any. A status counts whoever reported it.
     pub app: Option<u64>,
 }
 
@@ -117,7 +117,8 @@ impl Check {
     fn is(&self, required: &RequiredCheck) -> bool {
         let by_app = match self.kind {
             CheckKind::Run { app, .. } => required.app.is_none() || required.app == app,
-            CheckKind::Status { .. } => required.app.is_none(),
+            // Nothing tells which app has reported it, and the forge lets it count.
+            CheckKind::Status { .. } => true,
         };
         self.name == required.name && by_app
     }
@@ -261,9 +262,11 @@ mod tests {
             settled(&checks, &all),
             ChecksVerdict::Unsettled { ended: 1, total: 2, missing: vec!["deploy".to_owned()] }
         );
-        // Only the app that the rule names counts.
+        // Of check runs, only those of the app that the rule names count; a status always does.
         let of_app = [RequiredCheck { name: "build".to_owned(), app: Some(1) }];
         assert!(matches!(settled(&checks, &of_app), ChecksVerdict::Unsettled { .. }));
+        let statuses = [status("build", 1, CheckState::Passed)];
+        assert_eq!(settled(&statuses, &of_app), ChecksVerdict::Green);
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub(crate) enum Passed {
     Yes,
 }
 
-/// What is said of a commit under one name. A check and a status of one name must both pass; where an app is named
-/// its checks count alone.
+/// What is said of a commit under one name. A check and a status of one name must both pass; where an app is named,
+/// checks of others do not count, and a status does.
 pub(crate) fn passed(checks: &Checks, repository: u64, sha: &str, wanted: &StatusCheck) -> Passed {
     let (context, app) = (wanted.context.as_str(), wanted.integration_id);
     let is_its =
@@ -30,13 +30,12 @@ pub(crate) fn passed(checks: &Checks, repository: u64, sha: &str, wanted: &Statu
             }
         });
     let statuses = checks.statuses_of(repository, sha).into_iter();
-    let statuses = statuses.filter(|one| one.context == context && app.is_none()).map(|one| {
-        match one.state.as_str() {
+    let statuses =
+        statuses.filter(|one| one.context == context).map(|one| match one.state.as_str() {
             "success" => Passed::Yes,
             "pending" => Passed::Running,
             _ => Passed::Failing,
-        }
-    });
+        });
     runs.chain(statuses).min().unwrap_or(Passed::Expected)
 }
 

@@ -210,7 +210,8 @@ async fn required_checks_let_a_merge_pass() {
     world.control("repository", json!({ "repository": "laptop/web", "unknown_looks": 0 })).await;
     let token = world.mint(json!({})).await;
     let rule = json!([{ "type": "required_status_checks", "parameters": {
-        "strict_required_status_checks_policy": false, "required_status_checks": [{ "context": "test" }],
+        "strict_required_status_checks_policy": false,
+        "required_status_checks": [{ "context": "test" }, { "context": "coverage", "integration_id": 1 }],
     } }]);
     let set = json!({
         "name": "r", "target": "branch", "enforcement": "active", "rules": rule,
@@ -245,6 +246,13 @@ async fn required_checks_let_a_merge_pass() {
     assert_eq!(merge().await, (405, "Required status check \"test\" is failing.".to_owned()));
     assert_eq!(state().await, "blocked");
     say("test", "success").await;
+    // Of another app, a check run does not count, and a status does.
+    say("coverage", "success").await;
+    assert_eq!(merge().await, (405, "Required status check \"coverage\" is expected.".to_owned()));
+    let ci = service(&world, json!({ "statuses": "write" })).await;
+    let status = json!({ "state": "success", "context": "coverage" });
+    let request = world.api(Method::POST, &format!("{CI}/statuses/{sha}"), &ci).json(&status);
+    assert_eq!(world.send(request).await.0, 201);
     assert_eq!(state().await, "clean");
     say("other", "failure").await;
     assert_eq!(state().await, "unstable");
