@@ -60,6 +60,11 @@ impl ForgeError {
         Self { kind, failure, seen, link: None }
     }
 
+    /// The forge's own reason is all that there is to say.
+    pub(crate) fn refused(why: String) -> Self {
+        Self::lasting(ForgeErrorKind::Refused { why: why.clone() }, why)
+    }
+
     /// An error that may be gone at the next attempt.
     pub(crate) fn passing(kind: ForgeErrorKind, after_ms: u64, seen: impl Into<String>) -> Self {
         let seen = seen.into();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::rest::{By, Call, RestClient, RestError};
-use crate::error::{ForgeError, ForgeResult};
+use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::RepositoryName;
 
 const READY: &str = include_str!("ready.graphql");
@@ -77,7 +77,8 @@ impl Finishing<'_> {
         let pull = self.pull().await?;
         if pull.draft {
             let variables = json!({"pullRequest": pull.node_id});
-            self.rest.graphql(self.person, READY, &variables).await?;
+            let readied = self.rest.graphql(self.person, READY, &variables).await;
+            return readied.map_or_else(refused, |_| Ok(ActEnd::Done));
         }
         Ok(ActEnd::Done)
     }
@@ -118,7 +119,7 @@ impl Finishing<'_> {
         match self.rest.graphql(self.person, ENQUEUE, &variables).await {
             Ok(_) => Ok(ActEnd::Queued),
             Err(error) if is_queued(&error) => Ok(ActEnd::Queued),
-            Err(error) => Err(error),
+            Err(error) => refused(error),
         }
     }
 
@@ -141,6 +142,14 @@ impl Finishing<'_> {
             }
             _ => Err(error.into()),
         }
+    }
+}
+
+/// GitHub's refusal is an end, in its own words.
+fn refused(error: ForgeError) -> ForgeResult<ActEnd> {
+    match error.kind {
+        ForgeErrorKind::Refused { why } => Ok(ActEnd::Refused { why }),
+        _ => Err(error),
     }
 }
 

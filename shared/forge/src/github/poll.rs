@@ -366,8 +366,8 @@ fn ms(time: &str) -> Ms {
     at.ok().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
 }
 
-/// What an answer with errors means.
-pub(super) fn not_answered(errors: &[Value]) -> ForgeError {
+/// What an answer with errors means for who has asked.
+pub(super) fn not_answered(errors: &[Value], by: By<'_>) -> ForgeError {
     let first = errors.first().cloned().unwrap_or_default();
     let said = bobbin_http::sentence(&first["message"]);
     match first["type"].as_str().unwrap_or_default() {
@@ -376,6 +376,10 @@ pub(super) fn not_answered(errors: &[Value]) -> ForgeError {
             ForgeError::passing(ForgeErrorKind::RateLimited, 60_000, seen)
         }
         "NOT_FOUND" => ForgeError::lasting(ForgeErrorKind::NotFound, "GitHub does not know it."),
+        "UNPROCESSABLE" => ForgeError::refused(said),
+        "FORBIDDEN" | "INSUFFICIENT_SCOPES" if matches!(by, By::Person(_)) => {
+            ForgeError::refused(said)
+        }
         "FORBIDDEN" => {
             let seen = format!(
                 "GitHub left something out of its answer, so nothing is concluded from it: {said}. The installation may lack a permission; `bobbin check` says which."

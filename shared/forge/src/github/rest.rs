@@ -311,7 +311,7 @@ impl RestClient {
     ) -> ForgeResult<Value> {
         let mut answer = self.queried(by, &json!({"query": query, "variables": variables})).await?;
         match answer["errors"].as_array() {
-            Some(errors) if !errors.is_empty() => Err(poll::not_answered(errors)),
+            Some(errors) if !errors.is_empty() => Err(poll::not_answered(errors, by)),
             _ => Ok(answer["data"].take()),
         }
     }

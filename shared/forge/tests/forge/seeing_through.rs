@@ -1,5 +1,6 @@
 //! What is read of a pull request beside its poll, and what is done to it.
 
+use bobbin_core::base::failure::Failure;
 use bobbin_core::records::publication::{ActEnd, PullRequestAct};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
 use bobbin_forge::{CheckAnnotation, CheckFailure, ForgeErrorKind, PullRequests as _};
@@ -284,6 +285,42 @@ async fn merge_queue_takes_it_where_one_is() {
     let seen = world.one("POST /graphql");
     assert_eq!(seen.bearer(), PERSON);
     assert_eq!(seen.body["variables"], json!({"pullRequest": "PR_5", "head": HEAD}));
+}
+
+/// An answer of GraphQL that has nothing but this error.
+fn graphql_error(kind: &str, message: &str) -> Reply {
+    let errors = json!([{"type": kind, "path": ["change"], "message": message}]);
+    reply(200, json!({"data": {"change": null}, "errors": errors})).undescribed()
+}
+
+#[tokio::test]
+async fn refused_queue_and_draft_say_githubs_reason() {
+    let cases = [
+        ("UNPROCESSABLE", "Pull request is not mergeable"),
+        ("FORBIDDEN", "Resource protected by organization SAML enforcement."),
+    ];
+    for (kind, why) in cases {
+        for act in [PullRequestAct::Merge, PullRequestAct::MarkReady] {
+            let world = world().await;
+            world.on(PULL, pull(json!({"draft": act == PullRequestAct::MarkReady})));
+            world.on("GET /repos/acme/web", reply(200, json!({})));
+            world.on(MERGE, refusal(405, "Changes must be made through the merge queue"));
+            world.on("POST /graphql", graphql_error(kind, why));
+            let person = PERSON.to_owned().into();
+            let end = world.github().act(&at(), 5, (act, HEAD), &person).await.unwrap();
+            assert_eq!(end, ActEnd::Refused { why: why.to_owned() });
+        }
+    }
+}
+
+#[tokio::test]
+async fn thread_that_is_not_resolved_is_refused() {
+    let world = world().await;
+    let why = "Could not resolve the thread";
+    world.on("POST /graphql", graphql_error("UNPROCESSABLE", why));
+    let resolve = PullRequestResponse::Resolve { thread: "PRRT_1".to_owned() };
+    let error = world.github().respond(&at(), 5, &resolve).await.unwrap_err();
+    assert_eq!(error.failure, Failure::NonRecoverable { advice: why.to_owned() });
 }
 
 #[tokio::test]
