@@ -200,6 +200,45 @@ fn hundred_hints_are_one_poll() {
 }
 
 #[test]
+fn last_hint_of_a_minute_is_not_lost() {
+    let world = published();
+    let running = |state| [check("lint", 1, state), check("test", 2, CheckState::Running)];
+    has_checks(&world, &running(CheckState::Running));
+    sweep(&world, "w1");
+    passes(&world, 4 * POLL_MS);
+    sweep(&world, "w2");
+    // A minute begins, and lint ends in it.
+    let now_ms = world.with(|s| s.now_ms);
+    passes(&world, QUIET_MS - now_ms % QUIET_MS + 5_000);
+    has_checks(&world, &running(CheckState::Passed));
+    hint(&world);
+    let known = Message::poll(thread(), world.with(|s| s.now_ms), QUIET_MS).id;
+    // So does the last one, and the queue drops that hint.
+    passes(&world, 45_000);
+    assert_eq!(Message::poll(thread(), world.with(|s| s.now_ms), QUIET_MS).id, known);
+    let state = CheckState::Passed;
+    has_checks(&world, &[check("lint", 1, state), check("test", 2, state)]);
+    passes(&world, 20_000);
+    sweep(&world, "w3");
+    let checks = seen(&world).checks;
+    assert_eq!((checks.running, checks.passed), (0, 2));
+}
+
+#[test]
+fn long_run_is_polled_less_and_less() {
+    let world = published();
+    has_checks(&world, &[check("build", 1, CheckState::Running)]);
+    let mut waits = Vec::new();
+    for nth in 0..7 {
+        sweep(&world, &format!("w{nth}"));
+        let due_at_ms = watch(&world).unwrap().due_at_ms;
+        waits.push((due_at_ms - world.with(|s| s.now_ms)) / QUIET_MS);
+        world.with(|s| s.now_ms = due_at_ms);
+    }
+    assert_eq!((waits, polls(&world)), (vec![1, 1, 2, 4, 8, 15, 15], 7));
+}
+
+#[test]
 fn hint_about_nothing_writes_nothing() {
     let world = Fake::new();
     hint(&world);

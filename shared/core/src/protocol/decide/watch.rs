@@ -11,7 +11,7 @@ use crate::base::ids::{Ms, PostKind, PostRef, digest};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;
 use crate::records::carried::ForgeRepository;
-use crate::records::checks::{Check, CheckState, ChecksVerdict, judge, newest};
+use crate::records::checks::{Check, CheckState, ChecksVerdict, SeenChecks, judge, newest};
 use crate::records::message::Work;
 use crate::records::observations::{ToFix, WatchWrite};
 use crate::records::publication::{Publication, PullRequestRef, PullRequestState};
@@ -309,7 +309,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     let next_at_ms = if is_soon {
         settles_at_ms.max(context.now_ms + 1).min(context.now_ms + limits.quiet_ms)
     } else {
-        context.now_ms + limits.poll_ms
+        context.now_ms + within_ms((&checks, has_all_ended), context)
     };
     let failed = match verdict {
         ChecksVerdict::Red { failed } if !is_cut => failed,
@@ -345,6 +345,19 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     session.observed.watch.to_fix = Some(to_fix);
     session.observed.watch.card = Some(card);
     record::arm_thread(session, context);
+}
+
+/// How long the next poll of a pull request that is not about to settle may wait. Of checks that run or are missing, as
+/// long as they have been the same.
+fn within_ms((checks, have_all_ended): (&SeenChecks, bool), context: &Context<'_>) -> u64 {
+    let limits = &context.delivery.limits.watch;
+    let same_ms = context.now_ms.saturating_sub(checks.since_ms);
+    match context.delivery.message.work {
+        // The queue drops further hints of this one's time, for what this poll came too early to see.
+        Work::Poll => limits.quiet_ms,
+        _ if have_all_ended => limits.poll_ms,
+        _ => same_ms.clamp(limits.quiet_ms, limits.poll_ms),
+    }
 }
 
 /// The pull request was merged or closed: what is still to be shown and told.
