@@ -1,6 +1,6 @@
 //! A pull request that is seen through: polled, shown on its card, told at its end.
 
-use super::publish::{FIRST, holds, notices, press, published, show};
+use super::publish::{FIRST, holds, notices, press, publish, published, show};
 use super::*;
 use bobbin_core::base::limits::WatchLimits;
 use bobbin_core::records::checks::{Check, CheckKind, CheckState, RequiredCheck};
@@ -321,6 +321,59 @@ fn next_task_starts_from_the_new_base() {
     );
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!((world.with(|s| s.checkouts_moved.len()), &*told_last(&world)), (1, "do it"));
+}
+
+#[test]
+fn reopened_pull_request_keeps_its_checkout() {
+    let world = published();
+    world.with(|s| s.pulls[0].1.state = PullRequestState::Closed);
+    hint(&world);
+    assert_eq!(watch(&world), None);
+    world.with(|s| {
+        (s.pulls[0].1.state, s.moves_to) = (PullRequestState::Open, Some("d".repeat(40)))
+    });
+    let before = record(&world);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!((world.with(|s| s.checkouts_moved.len()), &*told_last(&world)), (0, "do it"));
+    let now = record(&world);
+    assert_eq!(now.sandbox.project.carried, before.sandbox.project.carried);
+    let of = |session: &Session| session.published.publication.clone().map(|one| one.branch);
+    assert_eq!(of(&now), of(&before));
+    // It is watched again.
+    assert!(now.due_at_ms.is_some_and(|at| at <= world.with(|s| s.now_ms)), "{:?}", now.due_at_ms);
+    sweep(&world, "w2");
+    assert!(matches!(sight(&world), CardSight::Seen(_)));
+    // What comes next ends it as ever.
+    world.with(|s| s.pulls[0].1.state = PullRequestState::Merged);
+    hint(&world);
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(world.with(|s| s.checkouts_moved.len()), 1);
+}
+
+#[test]
+fn fix_of_a_reopened_one_is_not_begun_twice() {
+    let world = published();
+    let failed = [check("build", 1, CheckState::Failed)];
+    has_checks(&world, &failed);
+    sweep(&world, "w1");
+    passes(&world, QUIET_MS);
+    sweep(&world, "w2");
+    let name = seen(&world).fix.unwrap();
+    let press = |id| publish(id, PublishStep::Fix { name: name.clone() }, "10");
+    deliver_until_done(&world, &press("x1"), 1);
+    for message in world.with(|s| s.queued.clone()) {
+        deliver_until_done(&world, &message, 1);
+    }
+    for state in [PullRequestState::Closed, PullRequestState::Open] {
+        shows(&world, |watched| watched.pull.state = state);
+        world.with(|s| s.pulls[0].1.state = state);
+        hint(&world);
+    }
+    deliver_until_done(&world, &prompt("m2"), 1);
+    passes(&world, QUIET_MS);
+    sweep(&world, "w3");
+    deliver_until_done(&world, &press("x2"), 1);
+    assert_eq!(world.with(|s| s.queued.len()), 2);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub(super) fn failed(
     if results::could_not_be_read(session, of) {
         return None;
     }
-    if forge::could_not_be_moved(session, of, &failure) {
+    if forge::could_not_be_moved(session, of, &failure, context) {
         return None;
     }
     let ends_run = matches!(of, Effect::Agent(AgentEffect::EndRun(_)));

@@ -175,6 +175,7 @@ pub(super) fn press(
     };
     let trusted = watch::trusted(watch, &seen, context);
     let all = all(watch.repository.id, &seen.pull, &found.failed, &trusted);
+    let unanswered = watch.begun.unanswered;
     let (items, after) = match known {
         Some(fix) if is_begun => (fix.items, fix.after),
         Some(fix) if fix.name == wanted => {
@@ -183,7 +184,11 @@ pub(super) fn press(
         _ if name(&found.items).as_deref() != Some(wanted) => {
             return publish::told(session, words::NOTHING_TO_FIX, context);
         }
-        _ => (found.items, watch.begun.unanswered),
+        // An earlier watch of the pull request may have begun it.
+        _ if session.ended.iter().any(|ended| ended.id == turn(&attempt(wanted, unanswered))) => {
+            return publish::told(session, words::FIX_WAS_BEGUN, context);
+        }
+        _ => (found.items, unanswered),
     };
     let about: Vec<(String, FixReason<'_>)> =
         all.into_iter().filter(|(name, _)| items.contains(name)).collect();

@@ -5,7 +5,7 @@
 //! from inside, like any public one. Submodules, and repositories beside the thread's, come by the same right, each
 //! asked for by itself; what does not come costs the turn nothing.
 
-use super::{Context, Next, build, provision, set_up, words};
+use super::{Context, Next, build, provision, set_up, watch, words};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
 use crate::protocol::event::NotCloned;
@@ -15,6 +15,7 @@ use crate::records::carried::{
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
 use crate::records::observations::Stays;
+use crate::records::publication::{Publication, PullRequestSeen, PullRequestState};
 use crate::records::session::Session;
 use crate::tenant::environments;
 use crate::tenant::project_secrets::is_foreign;
@@ -167,7 +168,8 @@ pub(super) fn carried(
     bringing.submodules.extend(history);
 }
 
-/// The step that moves the checkout to the newest commit of its branch, once the pull request of its work has ended.
+/// The step that moves the checkout to the newest commit of its branch, once the pull request of its work has ended and
+/// is not open again.
 pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     // Others in a shared sandbox work from the commit on its record.
     if session.sandbox.is_shared() {
@@ -183,12 +185,24 @@ pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Ne
             session.forget_publication();
             return None;
         };
-        if is_tried {
+        if is_tried || !is_ours(&carried.repository, context) {
             return None;
         }
-        let pushed = session.publication()?.pushed.clone();
-        is_ours(&carried.repository, context)
-            .then_some(Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed })))
+        let Publication { branch, pushed, .. } = session.publication()?.clone();
+        match session.observed.forge.pull_request.clone() {
+            None => {
+                let repository = carried.repository;
+                let find = ForgeEffect::FindPullRequest { repository, branch };
+                Some(Next::Do(Effect::Forge(find)))
+            }
+            Some(Some(PullRequestSeen { state: PullRequestState::Open, at, .. })) => {
+                session.observed.forge.pull_request = None;
+                session.publication_mut()?.pull_request = Some(at);
+                watch::begin(session, &carried.repository, context);
+                None
+            }
+            Some(_) => Some(Next::Do(Effect::Forge(ForgeEffect::MoveCheckout { carried, pushed }))),
+        }
     });
     if step.is_none() {
         session.observed.beside = None;
@@ -206,6 +220,7 @@ fn is_ours(repository: &ForgeRepository, context: &Context<'_>) -> bool {
 pub(super) fn moved(session: &mut Session, base: Option<String>) {
     // What comes next begins a new branch.
     session.forget_publication();
+    session.observed.forge.pull_request = None;
     let beside = session.observed.beside.take();
     let Some(base) = base else {
         session.observed.stays.insert(beside, Stays::HasWork);
@@ -228,10 +243,21 @@ pub(super) fn moved(session: &mut Session, base: Option<String>) {
 }
 
 /// The turn goes on from where the checkout is; the next one tries again. False: the failure is about something else.
-pub(super) fn could_not_be_moved(session: &mut Session, of: &Effect, failure: &Failure) -> bool {
-    let is_moving = matches!(of, Effect::Forge(ForgeEffect::MoveCheckout { .. }));
+pub(super) fn could_not_be_moved(
+    session: &mut Session,
+    of: &Effect,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> bool {
+    let is_prompt = matches!(context.delivery.message.work, Work::Prompt(_));
+    let is_moving = match of {
+        Effect::Forge(ForgeEffect::MoveCheckout { .. }) => true,
+        Effect::Forge(ForgeEffect::FindPullRequest { .. }) => is_prompt,
+        _ => false,
+    };
     let is_down = matches!(failure, Failure::SandboxDown { .. } | Failure::SandboxGone);
     if is_moving && !is_down {
+        session.observed.forge.pull_request = None;
         let beside = session.observed.beside.take();
         session.observed.stays.insert(beside, Stays::Failed);
     } else if is_moving {

@@ -12,7 +12,7 @@ use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;
 use crate::records::carried::ForgeRepository;
 use crate::records::checks::{Check, CheckState, ChecksVerdict, SeenChecks, judge, newest};
-use crate::records::message::Work;
+use crate::records::message::{Prompt, Work};
 use crate::records::observations::{ToFix, WatchWrite};
 use crate::records::publication::{Publication, PullRequestRef, PullRequestState};
 use crate::records::pull_request::{
@@ -52,12 +52,15 @@ pub(super) fn begin(session: &mut Session, repository: &ForgeRepository, context
         Some(watch) => watch.due_at_ms = watch.due_at_ms.min(context.now_ms),
         None => {
             let channel = match &context.delivery.message.work {
-                Work::Publish { membership, .. } if !membership.operates => {
+                Work::Publish { membership, .. } | Work::Prompt(Prompt { membership, .. })
+                    if !membership.operates =>
+                {
                     Some(membership.channel.clone())
                 }
                 _ => None,
             };
             let repository = repository.clone();
+            publication.has_ended = false;
             publication.watch = Some(Watch::new(id, repository, channel, context.now_ms));
         }
     }
