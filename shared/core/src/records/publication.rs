@@ -55,6 +55,18 @@ pub struct Published {
     /// Of those beside it.
     #[serde(default, rename = "published_beside", skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<PublishedBeside>,
+    /// The last message about one of them that has waited for turns of other threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<WaitedForTurns>,
+}
+
+/// A message that has waited for turns of other threads.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WaitedForTurns {
+    /// The message.
+    pub id: TurnId,
+    /// Its deliveries until the last that found one: they have not failed.
+    pub deliveries: u32,
 }
 
 /// Branch and pull request of a repository beside the thread's.

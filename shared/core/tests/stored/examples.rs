@@ -33,6 +33,7 @@ use bobbin_core::records::prebuild::{
 };
 use bobbin_core::records::publication::{
     Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef, PullRequestState,
+    WaitedForTurns,
 };
 use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
@@ -333,6 +334,7 @@ fn session(stage: Stage) -> Session {
         published: Published {
             publication: Some(publication()),
             beside: vec![PublishedBeside { repository: 1_296_270, publication: publication() }],
+            waited: Some(WaitedForTurns { id: "p-3".into(), deliveries: 4 }),
         },
         review: Some(review()),
         spent: 1_230_000,

@@ -1,5 +1,7 @@
 //! Several threads in one sandbox.
 
+use super::forge::{asked, open, repository, world};
+use super::publish::{FIRST, holds, reviews, show};
 use super::*;
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
 use bobbin_core::protocol::decide::words;
@@ -287,6 +289,52 @@ fn endless_turn_does_not_block_destroy() {
         operated.trouble.as_deref(),
         Some("a turn is still running in it: stop the turn first")
     );
+}
+
+/// A thread with work to publish in a shared sandbox, and a turn of another thread that works there.
+fn beside_a_turn() -> (Fake, Message) {
+    let found = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
+    let world = world(found);
+    open(&world, None, "all");
+    world.with(|s| s.branches.insert("main".to_owned(), "1".repeat(40)));
+    holds(&world, FIRST);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    deliver_until_done(&world, &call_it("n1", "front"), 1);
+    let beside = other("9");
+    deliver_until_done(&world, &connect("c1", &beside, Some(thread().sandbox())), 1);
+    let turn = in_thread(&beside, prompt("o1"));
+    leave_running(&world, &turn);
+    (world, turn)
+}
+
+#[test]
+fn publishing_waits_for_turns_of_other_threads() {
+    let (world, turn) = beside_a_turn();
+    for receive in 1..=30 {
+        let verdict = deliver(&world, &show("p1"), receive);
+        let Verdict::Hold { delay_ms, .. } = verdict else { panic!("{verdict:?}") };
+        world.with(|s| s.now_ms += delay_ms);
+    }
+    let told =
+        "This waits until nobody works in the sandbox. Working in it now: another thread (<#9>).";
+    assert_eq!(world.with(|s| s.told_threads.clone()), [(thread(), told.to_owned())]);
+    deliver_until_done(&world, &turn, 2);
+    deliver_until_done(&world, &show("p1"), 31);
+    assert_eq!(reviews(&world).len(), 1);
+    assert_eq!(record(&world).published.waited, None);
+}
+
+#[test]
+fn publishing_waits_no_longer_than_a_prompt() {
+    let (world, _) = beside_a_turn();
+    let begun_ms = world.now_ms();
+    deliver_until_done(&world, &show("p1"), 1);
+    let waited_ms = world.now_ms() - begun_ms;
+    let most_ms = Limits::DEFAULT.share.workspace_wait_ms;
+    assert!((most_ms..2 * most_ms).contains(&waited_ms), "{waited_ms}");
+    let told = "Others have been working in the sandbox for 8 h, so nothing was done. Working in it now: another thread (<#9>). Press again when they are done.";
+    assert!(notices(&world).contains(&told.to_owned()), "{:?}", notices(&world));
+    assert!(reviews(&world).is_empty());
 }
 
 #[test]

@@ -7,9 +7,9 @@
 
 use super::operate::{self, BroughtUp};
 use super::{
-    Context, Next, acts, beside, finish, fix, forge, notice, record, review, watch, words,
+    Context, Next, acts, beside, finish, fix, forge, notice, record, review, share, watch, words,
 };
-use crate::base::ids::{PostKind, digest};
+use crate::base::ids::{PostKind, ThreadKey, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
@@ -19,7 +19,7 @@ use crate::records::message::{PublishStep, Work};
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
-    PullRequestSeen, PullRequestState, PushEnd, SUBJECT_CHARS_MAX,
+    PullRequestSeen, PullRequestState, PushEnd, SUBJECT_CHARS_MAX, WaitedForTurns,
 };
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
@@ -114,7 +114,11 @@ pub(super) fn next(
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
     }
-    if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
+    let id = &context.delivery.message.id;
+    let waited = session.published.waited.as_ref().filter(|waited| waited.id == *id);
+    let waited = waited.map_or(0, |waited| waited.deliveries);
+    if context.delivery.receive.saturating_sub(waited) > context.delivery.limits.retry.attempts + 1
+    {
         return told(session, &words::kept_failing(None), context);
     }
     if beside::is_stale(session, step) {
@@ -190,12 +194,36 @@ fn prepared(
     let way = may(&carried.repository, channel, context)
         .map_err(|why| Box::new(told(session, &why, context)))?;
     if !record::is_idle(session, context) {
-        return Err(Box::new(Next::Hold {
-            delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
-            why: "a turn is running in the sandbox".to_owned(),
-        }));
+        return Err(Box::new(wait_for_turns(session, context)));
     }
     Ok((carried, way))
+}
+
+/// Turns of other threads work in the sandbox: their end is waited for, as long as a prompt would be, and the thread is
+/// told of it.
+fn wait_for_turns(session: &mut Session, context: &Context<'_>) -> Next {
+    let (message, limits) = (context.delivery.message, context.delivery.limits);
+    let in_use = session.sandbox.sharing.in_use.iter().filter(|one| !one.left);
+    let at_work: Vec<ThreadKey> = in_use.map(|one| one.thread.clone()).collect();
+    if context.now_ms >= message.accepted_at_ms + limits.share.workspace_wait_ms {
+        let word = words::waited_for_turns(&at_work, limits.share.workspace_wait_ms);
+        return told(session, &word, context);
+    }
+    let waited = WaitedForTurns { id: message.id.clone(), deliveries: context.delivery.receive };
+    let before = session.published.waited.replace(waited);
+    if before.is_none_or(|before| before.id != message.id) {
+        return Next::Do(Effect::Chat(ChatEffect::Tell {
+            thread: session.thread.clone(),
+            // Not the message's own id: what is told at its end uses that.
+            turn: format!("{}-waits", message.id).into(),
+            word: words::waits_for_turns(&at_work),
+            archive: false,
+        }));
+    }
+    Next::Hold {
+        delay_ms: share::look_again_ms(context),
+        why: "another thread is working in the sandbox".to_owned(),
+    }
 }
 
 /// Says this in the thread, then ends the message.
@@ -214,6 +242,7 @@ pub(super) fn end(session: &mut Session, context: &Context<'_>) -> Next {
         return next;
     }
     let id = context.delivery.message.id.clone();
+    session.published.waited.take_if(|waited| waited.id == id);
     if let Some(publication) = session.publication_mut() {
         publication.pressed.take_if(|pressed| pressed.id == id);
     }

@@ -144,16 +144,22 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
         record::fail(session, &words::waited_for_workspace(limits.share.workspace_wait_ms));
         return finish::step(session, context);
     }
-    let delay_ms = match context.delivery.receive {
-        few if few <= OFTEN => 2 * limits.retry.backoff_ms,
-        some if some <= NOW_AND_THEN => limits.retry.backoff_ms_max,
-        _ => SELDOM_MS,
-    };
+    let delay_ms = look_again_ms(context);
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
     record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.retry.backoff_ms_max), context);
     Some(Next::Hold { delay_ms, why: "another thread is working in the same directory".to_owned() })
+}
+
+/// How long a message that waits for turns of other threads goes on without a look.
+pub(super) const fn look_again_ms(context: &Context<'_>) -> u64 {
+    let retry = &context.delivery.limits.retry;
+    match context.delivery.receive {
+        few if few <= OFTEN => 2 * retry.backoff_ms,
+        some if some <= NOW_AND_THEN => retry.backoff_ms_max,
+        _ => SELDOM_MS,
+    }
 }
 
 /// Checks before an operation that a person requested: a person without permission is told so, and a turn whose message

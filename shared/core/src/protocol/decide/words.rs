@@ -265,6 +265,35 @@ pub fn not_open_any_more(name: &str) -> String {
     )
 }
 
+/// Who works in a shared sandbox.
+fn at_work(threads: &[ThreadKey]) -> String {
+    let many = match threads.len() {
+        1 => "another thread".to_owned(),
+        n => format!("{n} other threads"),
+    };
+    let shown: Vec<String> = threads.iter().filter_map(ThreadKey::shown).collect();
+    if shown.is_empty() { many } else { format!("{many} ({})", shown.join(", ")) }
+}
+
+/// A message about a pull request waits for turns of other threads.
+#[must_use]
+pub fn waits_for_turns(threads: &[ThreadKey]) -> String {
+    format!(
+        "This waits until nobody works in the sandbox. Working in it now: {}.",
+        at_work(threads)
+    )
+}
+
+/// It has waited too long for them.
+#[must_use]
+pub fn waited_for_turns(threads: &[ThreadKey], waited_ms: u64) -> String {
+    let lasted = minutes(waited_ms);
+    format!(
+        "Others have been working in the sandbox for {lasted}, so nothing was done. Working in it now: {}. Press again when they are done.",
+        at_work(threads)
+    )
+}
+
 /// What there is cannot be published.
 #[must_use]
 pub fn not_published(why: &str) -> String {
