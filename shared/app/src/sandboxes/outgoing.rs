@@ -201,7 +201,7 @@ impl Sandboxes {
                 self.bring_branch(forge, target, carried, (&name, there)).await?;
             }
             return refused(format!(
-                "The work does not have {}, which somebody else put on the branch. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
+                "The work does not have {}, which is on the branch. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
                 theirs.get(..12).unwrap_or(theirs)
             ));
         }

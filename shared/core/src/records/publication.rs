@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::TurnId;
+use crate::base::ids::{Ms, TurnId};
 use crate::base::person::Person;
 use crate::records::watch::Watch;
 
@@ -44,6 +44,21 @@ pub struct Publication {
     /// It is merged or closed: the thread's next turn starts from the newest commit of the branch that it went into.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended: bool,
+    /// The last merge of its base into it that a person had Bobbin ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<BranchUpdate>,
+}
+
+/// The base is merged into a branch by the forge, which takes its time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BranchUpdate {
+    /// When it was asked for.
+    pub at_ms: Ms,
+    /// The branch's commit before.
+    pub from: String,
+    /// Its commit since, once it was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// The branches and pull requests of a thread's repositories.
@@ -407,6 +422,7 @@ impl Publication {
             pull_request: None,
             watch: None,
             has_ended: false,
+            updated: None,
         }
     }
 }

@@ -32,8 +32,8 @@ use bobbin_core::records::prebuild::{
     BeginsWith, BuildKey, BuildPurpose, BuiltProject, NewBuild, Prebuild,
 };
 use bobbin_core::records::publication::{
-    Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef, PullRequestState,
-    WaitedForTurns,
+    BranchUpdate, Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef,
+    PullRequestState, WaitedForTurns,
 };
 use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
@@ -398,6 +398,11 @@ fn publication() -> Publication {
         pull_request: Some(PullRequestRef { number: 7, page }),
         watch: Some(watch()),
         has_ended: true,
+        updated: Some(BranchUpdate {
+            at_ms: T,
+            from: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            to: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
+        }),
     }
 }
 

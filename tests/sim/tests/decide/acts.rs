@@ -1,11 +1,11 @@
 //! What a person does with the thread's open pull request, in their own name.
 
-use super::publish::{FIRST, act, notices, published};
+use super::publish::{FIRST, act, holds, notices, press, published, show};
 use super::*;
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::watch::CardSight;
 
-use super::watch::{polls, sight, sweep, watch};
+use super::watch::{POLL_MS, hint, polls, seen, sight, sweep, watch};
 
 /// A watched pull request, after this press that ends so.
 fn pressed(which: PullRequestAct, end: ActEnd) -> Fake {
@@ -69,6 +69,57 @@ fn refused_acts_say_why() {
         assert!(notices(&world).contains(&said.to_owned()), "{end:?}: {:?}", notices(&world));
         assert!(watch(&world).is_some(), "{end:?}");
     }
+}
+
+/// The branch after **Update branch**, with what the next push has to have.
+fn updated(late_ms: u64) -> Fake {
+    let world = pressed(PullRequestAct::UpdateBranch, ActEnd::Done);
+    let told = "ann had the base merged into the branch of pull request #1. Before the next push, ask the agent to fetch and merge it.";
+    assert!(notices(&world).contains(&told.to_owned()), "{:?}", notices(&world));
+    world.with(|s| {
+        let branch = s.pulls[0].0.clone();
+        s.theirs.insert(MERGED.to_owned());
+        s.branches.insert(branch, MERGED.to_owned());
+        s.now_ms += late_ms;
+    });
+    world
+}
+
+const MERGED: &str = "cccccccccccccccccccccccccccccccccccccccc";
+const NEXT: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+#[test]
+fn updated_branch_is_no_strangers() {
+    let world = updated(1_000);
+    hint(&world);
+    assert_eq!((&*seen(&world).head, seen(&world).is_theirs), (MERGED, false));
+    // The next push has to have it, and needs no second press.
+    holds(&world, NEXT);
+    deliver_until_done(&world, &show("p3"), 1);
+    deliver_until_done(&world, &press("p4", NEXT), 1);
+    let last = world.with(|s| s.pushes.last().cloned()).unwrap();
+    assert_eq!((last.1.as_deref(), &*last.2), (Some(MERGED), NEXT));
+    assert!(world.with(|s| s.over_theirs.is_empty()));
+}
+
+#[test]
+fn push_before_the_update_was_seen_says_what_to_do() {
+    let world = updated(1_000);
+    holds(&world, NEXT);
+    deliver_until_done(&world, &show("p3"), 1);
+    deliver_until_done(&world, &press("p4", NEXT), 1);
+    let branch = world.with(|s| s.pulls[0].0.clone());
+    let told = format!(
+        "Nothing was pushed: Update branch has brought `{branch}` to cccccccccccc, and the sandbox has that now. Ask the agent to fetch and merge `origin/{branch}`, then press again."
+    );
+    assert!(notices(&world).contains(&told), "{:?}", notices(&world));
+}
+
+#[test]
+fn head_long_after_an_update_is_a_strangers() {
+    let world = updated(2 * POLL_MS);
+    hint(&world);
+    assert!(seen(&world).is_theirs);
 }
 
 #[test]

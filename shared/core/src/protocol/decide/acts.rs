@@ -8,7 +8,7 @@ use super::{Context, Next, publish, watch, words};
 use crate::base::person::Person;
 use crate::protocol::effect::{Effect, ForgeEffect};
 use crate::records::message::{PublishStep, Work};
-use crate::records::publication::{ActEnd, PullRequestAct, PullRequestState};
+use crate::records::publication::{ActEnd, BranchUpdate, PullRequestAct, PullRequestState};
 use crate::records::session::Session;
 
 pub(super) fn next(
@@ -36,7 +36,7 @@ pub(super) fn next(
 /// End of the call.
 pub(super) fn ended(session: &mut Session, of: &Effect, ended: ActEnd, context: &Context<'_>) {
     let (
-        Effect::Forge(ForgeEffect::ActOnPullRequest { act, number, .. }),
+        Effect::Forge(ForgeEffect::ActOnPullRequest { act, number, head, .. }),
         Work::Publish { step: PublishStep::Act { .. }, by, .. },
     ) = (of, &context.delivery.message.work)
     else {
@@ -45,6 +45,13 @@ pub(super) fn ended(session: &mut Session, of: &Effect, ended: ActEnd, context: 
     if ended == ActEnd::Done && *act == PullRequestAct::Merge {
         session.observed.forge.is_acted = true;
         return watch::ended(session, PullRequestState::Merged, context);
+    }
+    if ended == ActEnd::Done
+        && *act == PullRequestAct::UpdateBranch
+        && let Some(publication) = session.publication_mut()
+    {
+        let (at_ms, from) = (context.now_ms, head.clone());
+        publication.updated = Some(BranchUpdate { at_ms, from, to: None });
     }
     session.observed.forge.ending =
         Some(words::acted(&session.thread, (*act, *number), &by.name, &ended));

@@ -568,7 +568,11 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_
             publication.pushed = Some(at);
         }
         PushEnd::Theirs { at } => {
-            let word = words::branch_has_theirs(&publication.branch, &at);
+            let word = if watch::is_updates(publication, &at, context) {
+                words::branch_was_updated(&publication.branch, &at)
+            } else {
+                words::branch_has_theirs(&publication.branch, &at)
+            };
             publication.shown = None;
             (publication.pushed, publication.theirs) = (Some(at.clone()), Some(at));
             session.observed.forge.ending = Some(word);

@@ -288,7 +288,10 @@ pub(super) fn trusted<'a>(
 pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &Context<'_>) {
     let limits = &context.delivery.limits.watch;
     session.observed.watch.is_polled = true;
-    let ours = session.publication().map(ours).unwrap_or_default();
+    let head = &seen.pull.head;
+    let is_theirs = session.publication_mut().is_none_or(|publication| {
+        !is_updates(publication, head, context) && !ours(publication).contains(head)
+    });
     let has_several = session.has_several();
     session.observed.watch.watched = Some(seen.clone());
     let Some((branch, watch, at)) = watched(session) else {
@@ -331,7 +334,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
             is_draft: pull.is_draft,
             is_queued: pull.is_queued,
             head: pull.head.clone(),
-            is_theirs: !ours.contains(&pull.head),
+            is_theirs,
             base: pull.base.clone(),
             checks: summary,
             reviews: reviews_of(pull, &trusted),
@@ -386,6 +389,24 @@ pub(super) fn ended(session: &mut Session, state: PullRequestState, context: &Co
 pub(super) fn ours(publication: &Publication) -> Vec<String> {
     let pushed = publication.pushed.iter().filter(|at| publication.theirs.as_ref() != Some(at));
     pushed.chain(&publication.unheard).cloned().collect()
+}
+
+/// Whether the branch was brought to this commit by a merge of its base that a person had Bobbin ask for. The next push
+/// goes on from there.
+pub(super) fn is_updates(publication: &mut Publication, head: &str, context: &Context<'_>) -> bool {
+    let limits = &context.delivery.limits.watch;
+    let is_ours = ours(publication).iter().any(|one| one == head);
+    let Some(update) = &mut publication.updated else {
+        return false;
+    };
+    // The forge merges after its answer; a head that comes much later is somebody else's.
+    let is_soon = context.now_ms < update.at_ms + limits.poll_ms + limits.quiet_ms;
+    if update.to.is_none() && is_soon && !is_ours && update.from != head {
+        let at = Some(head.to_owned());
+        update.to.clone_from(&at);
+        (publication.pushed, publication.theirs) = (at.clone(), at);
+    }
+    publication.updated.as_ref().is_some_and(|update| update.to.as_deref() == Some(head))
 }
 
 fn checks_of(checks: &[Check], verdict: &ChecksVerdict, is_cut: bool) -> CheckSummary {

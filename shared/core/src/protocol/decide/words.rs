@@ -309,6 +309,15 @@ pub fn branch_has_theirs(branch: &str, at: &str) -> String {
     )
 }
 
+/// The base was merged into the branch, which has been brought.
+#[must_use]
+pub fn branch_was_updated(branch: &str, at: &str) -> String {
+    format!(
+        "Nothing was pushed: Update branch has brought `{branch}` to {}, and the sandbox has that now. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
+        at.get(..12).unwrap_or(at)
+    )
+}
+
 /// Somebody else has moved the branch.
 #[must_use]
 pub fn branch_moved(branch: &str, at: Option<&str>) -> String {
@@ -445,7 +454,9 @@ pub fn acted(
         }
         (ActEnd::Done, PullRequestAct::Merge) => format!("{who} merged pull request #{number}."),
         (ActEnd::Done, PullRequestAct::UpdateBranch) => {
-            format!("{who} had the base merged into the branch of pull request #{number}.")
+            format!(
+                "{who} had the base merged into the branch of pull request #{number}. Before the next push, ask the agent to fetch and merge it."
+            )
         }
         (ActEnd::Queued, _) => format!("{who} put pull request #{number} into the merge queue."),
         (ActEnd::HeadMoved, _) => nothing_done(&format!(
