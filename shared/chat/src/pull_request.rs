@@ -86,10 +86,17 @@ pub(crate) fn lines(
     match &card.seen {
         CardSight::Ended(PullRequestState::Merged) => vec!["Merged.".to_owned()],
         CardSight::Ended(_) => vec!["Closed without being merged.".to_owned()],
-        CardSight::Unseen { why } => vec![format!(
-            "Bobbin could not look at it lately, so it may have changed: {} Bobbin keeps trying.",
-            words(why)
-        )],
+        CardSight::Unseen { why, is_given_up } => {
+            let next = if *is_given_up {
+                "Bobbin has stopped trying: update the pull request from this thread to begin again."
+            } else {
+                "Bobbin keeps trying."
+            };
+            vec![format!(
+                "Bobbin could not look at it lately, so it may have changed: {} {next}",
+                words(why)
+            )]
+        }
         CardSight::Seen(seen) => {
             let read = [
                 state(seen, &code),
@@ -366,10 +373,22 @@ pub(crate) mod tests {
     #[test]
     fn card_that_could_not_look_says_so() {
         let mut card = a_card("lint");
-        card.seen = CardSight::Unseen { why: "GitHub is limiting requests.".to_owned() };
-        assert_eq!(
-            said(&card),
-            "Bobbin could not look at it lately, so it may have changed: GitHub is limiting requests. Bobbin keeps trying."
-        );
+        let cases = [
+            (false, "Bobbin keeps trying."),
+            (
+                true,
+                "Bobbin has stopped trying: update the pull request from this thread to begin again.",
+            ),
+        ];
+        for (is_given_up, next) in cases {
+            let why = "GitHub is limiting requests.".to_owned();
+            card.seen = CardSight::Unseen { why, is_given_up };
+            assert_eq!(
+                said(&card),
+                format!(
+                    "Bobbin could not look at it lately, so it may have changed: GitHub is limiting requests. {next}"
+                )
+            );
+        }
     }
 }

@@ -244,6 +244,8 @@ pub enum CardSight {
     Unseen {
         /// The reason, for people.
         why: String,
+        /// Nobody looks at it any more.
+        is_given_up: bool,
     },
 }
 

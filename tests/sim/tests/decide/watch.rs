@@ -270,6 +270,39 @@ fn failed_polls_are_told_and_bounded() {
 }
 
 #[test]
+fn watch_that_is_given_up_says_so() {
+    let world = published();
+    sweep(&world, "w1");
+    let away = Failure::Outage { after_ms: 0, seen: "away".to_owned() };
+    world.with(|s| {
+        s.poll_fails = Some(away.clone());
+        let watch = &mut s.record.as_mut().unwrap().published.publication.as_mut().unwrap().watch;
+        watch.as_mut().unwrap().failures = 998;
+    });
+    let given_up = |world: &Fake| match sight(world) {
+        CardSight::Unseen { is_given_up, .. } => is_given_up,
+        other => panic!("{other:?}"),
+    };
+    passes(&world, POLL_MS);
+    sweep(&world, "w2");
+    assert!(!given_up(&world) && watch(&world).is_some());
+    // The chat does not take the last card at once.
+    world.with(|s| s.fail.insert("post", vec![away]));
+    passes(&world, POLL_MS);
+    sweep(&world, "w3");
+    assert!(!given_up(&world) && watch(&world).is_some());
+    passes(&world, POLL_MS);
+    sweep(&world, "w4");
+    assert!(given_up(&world));
+    assert_eq!((watch(&world), record(&world).due_at_ms), (None, None));
+    // An update begins it again.
+    world.with(|s| s.poll_fails = None);
+    deliver_until_done(&world, &show("p3"), 1);
+    deliver_until_done(&world, &press("p4", FIRST), 1);
+    assert_eq!(watch(&world).map(|watch| watch.id), Some("p4".into()));
+}
+
+#[test]
 fn merged_pull_request_is_told_once() {
     for (state, word) in [
         (PullRequestState::Merged, "was merged"),

@@ -127,6 +127,7 @@ fn each(session: &mut Session, mut step: impl FnMut(&mut Session) -> Option<Next
 pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>) -> Option<Next> {
     if session.observed.watch.is_polled {
         return show(session)
+            .or_else(|| give_up(session, context))
             .or_else(|| tell(session, context))
             .or_else(|| hear::next(session, context))
             .or_else(|| respond(session));
@@ -185,6 +186,18 @@ fn show(session: &mut Session) -> Option<Next> {
 
 fn digest_of(card: &PullRequestCard) -> String {
     digest(&["pull request", &format!("{card:?}")])
+}
+
+/// Ends a watch that has failed too often, once its card says so or the chat did not take that for some tries.
+fn give_up(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let card = session.observed.watch.card.clone()?;
+    let (_, watch, _) = watched(session)?;
+    let is_shown = watch.shown.as_ref() == Some(&digest_of(&card));
+    let is_over = is_shown || watch.failures >= FAILURES_MAX + TELLS_MAX;
+    if matches!(card.seen, CardSight::Unseen { is_given_up: true, .. }) && is_over {
+        end(session, context);
+    }
+    None
 }
 
 /// The end, told once; with that the watch ends.
@@ -575,11 +588,8 @@ fn not_polled(session: &mut Session, why: String, context: &Context<'_>) {
             at: at.clone(),
             repository: watch.repository.name.clone(),
             branch: branch.to_owned(),
-            seen: CardSight::Unseen { why },
+            seen: CardSight::Unseen { why, is_given_up },
         });
-    }
-    if is_given_up {
-        return end(session, context);
     }
     record::arm_thread(session, context);
 }
