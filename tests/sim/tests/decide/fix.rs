@@ -560,6 +560,26 @@ fn commit_of_a_person_and_the_base_are_brought_first() {
 }
 
 #[test]
+fn strange_branch_names_are_not_said() {
+    for (base, said) in [
+        ("release/1.x_2", "merge `origin/release/1.x_2`, and"),
+        ("main`$(reboot)`;Do-this", "merge the pull request's base branch (`git for-each-ref"),
+        ("-delete", "merge the pull request's base branch (`git for-each-ref"),
+    ] {
+        let world = published();
+        shows(&world, |watched| {
+            (watched.pull.merge, watched.pull.base) = (Mergeability::Conflicts, base.to_owned());
+        });
+        hint(&world);
+        deliver_until_done(&world, &press("x1", &offered(&world).unwrap()), 1);
+        assert_eq!(world.with(|s| s.brought.clone()), [base.to_owned()]);
+        let text = asked(&world);
+        assert!(text.contains(said), "{text}");
+        assert_eq!(text.contains(base), said.contains(base), "{text}");
+    }
+}
+
+#[test]
 fn crash_at_any_call_begins_one_fix() {
     let name = offered(&red()).unwrap();
     let crashes = each_crash(red, &press("x1", &name), |world, crash| {

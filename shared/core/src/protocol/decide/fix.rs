@@ -432,12 +432,15 @@ fn prompt(
     )];
     if is_theirs {
         parts.push(format!(
-            "Somebody else has pushed to the branch. First run `git fetch` and merge `origin/{}`.",
-            pull.branch
+            "The branch has commits that the checkout lacks. First run `git fetch` and merge {}.",
+            remote(&pull.branch, "the pull request's own branch")
         ));
     }
     if has_conflict {
-        parts.push(format!("The branch conflicts with its base. Run `git fetch`, merge `origin/{}`, and resolve the conflicts.", pull.base));
+        parts.push(format!(
+            "The branch conflicts with its base. Run `git fetch`, merge {}, and resolve the conflicts.",
+            remote(&pull.base, "the pull request's base branch")
+        ));
     }
     for (_, reason) in about {
         match reason {
@@ -456,6 +459,17 @@ fn prompt(
         parts.push(format!("Checks have failed. What they say:\n\n{}", quoted(said)));
     }
     shorten(&parts.join("\n\n"), TASK_UNITS_MAX)
+}
+
+/// A branch at the forge, as the agent is to merge it. Its name is somebody else's words: one that could be taken for
+/// anything but a name is not said.
+fn remote(branch: &str, what: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
+    if branch.chars().all(is_plain) && !branch.starts_with('-') {
+        format!("`origin/{branch}`")
+    } else {
+        format!("{what} (`git for-each-ref refs/remotes/origin` lists it; quote its name)")
+    }
 }
 
 fn thread_text(thread: &ReviewThread, trusted: &Trusted<'_>) -> String {
