@@ -260,7 +260,7 @@ async fn exhausted(platform: Platform) {
     let reason = refusal(&ended);
     assert!(
         reason.starts_with(
-            "This place's monthly budget of $1.00 is used up, so this was not started."
+            "This place's monthly budget of $1.00 is used up, or set aside for tasks that run now, so this was not started."
         ) && reason.ends_with("A manager can let it go on, or raise it."),
         "{reason}"
     );

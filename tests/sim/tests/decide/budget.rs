@@ -115,19 +115,19 @@ fn first_exhausted_budget_refuses_in_words() {
     };
     assert_eq!(
         used_up(of_ann(), 10 * DOLLAR),
-        "The daily budget of each person of $10.00 is used up, so this was not started. It resets on 1970-01-02, 00:00 UTC. A manager can let it go on, or raise it."
+        "The daily budget of each person of $10.00 is used up, or set aside for tasks that run now, so this was not started. It resets on 1970-01-02, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(of_channel(), 100 * DOLLAR - CENT),
-        "This channel's monthly budget of $100.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
+        "This channel's monthly budget of $100.00 is used up, or set aside for tasks that run now, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(of_tenant(), 301 * DOLLAR),
-        "This place's monthly budget of $300.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
+        "This place's monthly budget of $300.00 is used up, or set aside for tasks that run now, so this was not started. It resets on 1970-02-01, 00:00 UTC. A manager can let it go on, or raise it."
     );
     assert_eq!(
         used_up(BudgetScope::Stack { month: month() }, 1_000 * DOLLAR),
-        "Bobbin's overall monthly budget of $1,000.00 is used up, so this was not started. It resets on 1970-02-01, 00:00 UTC. Only the operator can raise it."
+        "Bobbin's overall monthly budget of $1,000.00 is used up, or set aside for tasks that run now, so this was not started. It resets on 1970-02-01, 00:00 UTC. Only the operator can raise it."
     );
     let world = costing(Budgets { thread: Some(DOLLAR), ..Budgets::default() }, DOLLAR);
     ask(&world, "m1");

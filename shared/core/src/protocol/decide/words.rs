@@ -845,8 +845,12 @@ pub fn budget_exhausted(kind: BudgetKind, limit: MicroUsd, now_ms: Ms) -> String
         BudgetKind::Stack => "Only the operator can raise it.",
         _ => "A manager can let it go on, or raise it.",
     };
+    let gone = match kind {
+        BudgetKind::Turn | BudgetKind::Thread => "used up",
+        _ => "used up, or set aside for tasks that run now",
+    };
     format!(
-        "{whose} of {limit} is used up, so this was not started.{} {who}",
+        "{whose} of {limit} is {gone}, so this was not started.{} {who}",
         resets.unwrap_or_default()
     )
 }
