@@ -232,16 +232,21 @@ pub async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bo
     eventually(ANSWER_MS_MAX, "the card says it", async || {
         // What the sweeper does at each full minute.
         world.sweep().await?;
-        let messages = talk.messages().await?;
-        let is_card =
-            |one: &&ChatMessage| one.text.contains("Merging:") || one.text.contains("Merged.");
-        let cards: Vec<&ChatMessage> = messages.iter().filter(is_card).collect();
-        match &cards[..] {
-            [card] if says(&card.text) => Ok(()),
-            cards => Err(format!("{:?}", cards.iter().map(|card| &card.text).collect::<Vec<_>>())),
-        }
+        card_has(talk, &says).await
     })
     .await;
+}
+
+/// Whether the one card of the pull request says this now.
+pub async fn card_has(talk: &Talk<'_>, says: impl Fn(&str) -> bool) -> Result<(), String> {
+    let messages = talk.messages().await?;
+    let is_card =
+        |one: &&ChatMessage| one.text.contains("Merging:") || one.text.contains("Merged.");
+    let cards: Vec<&ChatMessage> = messages.iter().filter(is_card).collect();
+    match &cards[..] {
+        [card] if says(&card.text) => Ok(()),
+        cards => Err(format!("{:?}", cards.iter().map(|card| &card.text).collect::<Vec<_>>())),
+    }
 }
 
 /// The card of the pull request, once it offers this.

@@ -30,7 +30,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A thread whose work, in `page.txt`, is an open pull request.
-async fn published<'w>(
+pub async fn published<'w>(
     world: &'w World,
     platform: Platform,
     repository: &TestRepository<'_>,

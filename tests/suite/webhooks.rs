@@ -1,7 +1,9 @@
 //! The forge's webhooks, at the real ingress: whose they are, and that they are hints and no facts.
 
+use bobbin_tests::chat::Platform;
+use bobbin_tests::forge::TestForge;
 use bobbin_tests::http;
-use bobbin_tests::limits::VISIBLE_MS_MAX;
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -9,6 +11,8 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
+use crate::forge::{a_name, card_has, opened};
+use crate::forge_fixes::published;
 use crate::run::{CHAT, on};
 
 /// An installation that the forge does not have.
@@ -18,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         on(&CHAT, "webhooks::unsigned_webhooks_are_refused", unsigned),
         on(&CHAT, "webhooks::webhook_is_a_hint_and_no_fact", hints),
+        on(&CHAT, "webhooks::failed_check_is_shown_without_a_sweep", failed_check),
     ]
 }
 
@@ -81,6 +86,33 @@ async fn unsigned(world: World) {
     assert_eq!(looked.status, 405);
     let other = r#"{"zen": "…"}"#;
     assert_eq!(delivered(&world, "whatever", other, &signature(secret, other)).await, 202);
+}
+
+async fn failed_check(world: World) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let talk = published(&world, Platform::Discord, &repository).await;
+    eventually(ANSWER_MS_MAX, "the next look by itself is far away", async || {
+        world.sweep().await?;
+        let publication = world.session(&talk.thread.key).await?.published.publication;
+        let watch = publication.and_then(|one| one.watch).ok_or("it is not watched")?;
+        let waits_ms = watch.due_at_ms.saturating_sub(watch.polled_at_ms);
+        let is_far = waits_ms > 3 * ANSWER_MS_MAX;
+        if is_far { Ok(()) } else { Err(format!("it waits {waits_ms} ms")) }
+    })
+    .await;
+    card_has(&talk, |card| card.contains("Checks: none.")).await.unwrap();
+    let pull = opened(&repository, 0).await;
+    let failed = json!({
+        "repository": repository.name, "sha": pull["head"]["sha"], "name": "test",
+        "conclusion": "failure", "log": "It is broken.",
+    });
+    forge.control("checks", &failed).await;
+    eventually(ANSWER_MS_MAX, "the webhook has it shown", async || {
+        card_has(&talk, |card| card.contains("1 failed")).await
+    })
+    .await;
+    talk.finish().await;
 }
 
 async fn hints(world: World) {
