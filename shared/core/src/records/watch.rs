@@ -72,7 +72,7 @@ pub struct BegunFixes {
     /// The one that was offered last, if the thread has several repositories: its name tells which repository's it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
-    /// Names, newest last: none is begun for twice.
+    /// Names, newest last: none is begun for twice. Those of a fix that was not answered are taken out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Review threads, newest last.

@@ -1,9 +1,10 @@
 //! **Fix** on the card of a pull request: one turn, and the push of what it did.
 //!
 //! Promised: however often Fix is pressed, each failed state of a head, each review, each conflict and each thread, as
-//! it stands, gets one fix. What others wrote reaches the agent as quoted data, and only from people who may write to
-//! the repository and from programs that the tenant names. The press covers the push of what the turn did, unless that
-//! changes a file that decides what runs or who decides: then a person is asked again.
+//! it stands, gets one fix that is answered, and never two at a time. What others wrote reaches the agent as quoted
+//! data, and only from people who may write to the repository and from programs that the tenant names. The press covers
+//! the push of what the turn did, unless that changes a file that decides what runs or who decides: then a person is
+//! asked again.
 
 use super::operate::BroughtUp;
 use super::watch::Trusted;

@@ -568,7 +568,7 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd, context: &Context<'_
             publication.pushed = Some(at);
         }
         PushEnd::Theirs { at } => {
-            let word = if watch::is_updates(publication, &at, context) {
+            let word = if watch::is_by_update(publication, &at, context) {
                 words::branch_was_updated(&publication.branch, &at)
             } else {
                 words::branch_has_theirs(&publication.branch, &at)

@@ -303,7 +303,7 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     session.observed.watch.is_polled = true;
     let head = &seen.pull.head;
     let is_theirs = session.publication_mut().is_none_or(|publication| {
-        !is_updates(publication, head, context) && !ours(publication).contains(head)
+        !is_by_update(publication, head, context) && !ours(publication).contains(head)
     });
     let has_several = session.has_several();
     session.observed.watch.watched = Some(seen.clone());
@@ -406,7 +406,11 @@ pub(super) fn ours(publication: &Publication) -> Vec<String> {
 
 /// Whether the branch was brought to this commit by a merge of its base that a person had Bobbin ask for. The next push
 /// goes on from there.
-pub(super) fn is_updates(publication: &mut Publication, head: &str, context: &Context<'_>) -> bool {
+pub(super) fn is_by_update(
+    publication: &mut Publication,
+    head: &str,
+    context: &Context<'_>,
+) -> bool {
     let limits = &context.delivery.limits.watch;
     let is_ours = ours(publication).iter().any(|one| one == head);
     let Some(update) = &mut publication.updated else {
