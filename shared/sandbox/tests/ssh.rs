@@ -12,14 +12,26 @@ use bobbin_http::{AllowedHosts, Http};
 use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};
 use bobbin_sandbox::{
     Deletion, ErrorKind, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
-    ScriptOutput, SnapshotName,
+    ScriptOutput,
 };
 use tokio::time::{Instant, timeout};
 
 use self::host::{Host, key_of_kind, key_pair, lacks};
 
+/// Skips a test where no machine can be made, and says so.
+macro_rules! machines {
+    () => {
+        if let Some(why) = lacks() {
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+    };
+}
+
 #[path = "../../../tests/ssh/host.rs"]
 mod host;
+#[path = "ssh/snapshots.rs"]
+mod snapshots;
 
 const AGENT_PORT: u16 = 4096;
 /// Answers each request with the path that was asked for, from the port that the sandbox has.
@@ -156,16 +168,6 @@ fn advice(failure: Failure) -> String {
         Failure::NonRecoverable { advice } => advice,
         other => panic!("{other:?}"),
     }
-}
-
-/// Skips a test where no machine can be made, and says so.
-macro_rules! machines {
-    () => {
-        if let Some(why) = lacks() {
-            eprintln!("SKIPPED: {why}");
-            return;
-        }
-    };
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -727,28 +729,4 @@ async fn command_time_and_output_are_bounded() {
     let left = ran(&provider, &sandbox, "sleep 600 & echo started").await;
     assert_eq!(left.text, "started\n");
     assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(), "1");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ssh_hosts_offer_no_snapshots() {
-    let (key, _) = key_pair();
-    let nowhere = SshHost {
-        name: "one".to_owned(),
-        address: "127.0.0.1".to_owned(),
-        port: 1,
-        host_key: key_pair().1,
-        user: "bobbin".to_owned(),
-        sandboxes: 1,
-    };
-    let provider = at(vec![nowhere], &key);
-    assert_eq!(
-        provider.facts().snapshots().err().as_deref(),
-        Some("no snapshots here: an SSH host keeps a sandbox's files in one place only")
-    );
-    let stack = bobbin_sandbox::labels::StackIdentity { name: "dev", id: "this-one" };
-    let name = SnapshotName::new(stack, &key_of("2"), 1, 5);
-    let secrets = BTreeMap::new();
-    let spec = SandboxSpec { secrets: &secrets, snapshot: Some(&name) };
-    let refused = provider.create(&key_of("2"), 1, spec).await.unwrap_err();
-    assert!(matches!(refused.failure, Failure::TurnFailed { .. }), "{refused:?}");
 }

@@ -37,6 +37,13 @@ pub(super) const DRAIN_MS: u64 = 500;
 pub(super) const KILLS_MAX: u32 = 3;
 /// Hosts and slots that are tried for one sandbox.
 pub(super) const PLACES_TRIED_MAX: usize = 8;
+/// Most snapshots of one host, those of other stacks and those that are being made included.
+pub(super) const SNAPSHOTS_MAX: u32 = 250;
+/// Most bytes of a snapshot's archive.
+pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
+/// Bound of packing or unpacking a snapshot in seconds: as long as one is waited for
+/// ([`bobbin_core::base::limits::ShareLimits::snapshot_ms`]).
+pub(super) const PACK_S_MAX: u64 = 15 * 60;
 /// Longest part of a host's message that is passed on, in characters.
 pub(super) const MESSAGE_CHARS_MAX: usize = 300;
 

@@ -64,6 +64,31 @@ pub enum SshError {
         /// Each host with its number of sandboxes.
         hosts: String,
     },
+    /// The host that has the snapshot has no room for a sandbox.
+    #[error("the SSH host {host}, which has the snapshot, is full")]
+    HolderFull {
+        /// The host's name.
+        host: String,
+    },
+    /// The host has as many snapshots as it may have.
+    #[error("the SSH host {host} has {most} snapshots, which is as many as it may have")]
+    SnapshotsFull {
+        /// The host's name.
+        host: String,
+        /// How many.
+        most: u32,
+    },
+    /// No host has the snapshot.
+    #[error("the snapshot for the new sandbox no longer exists")]
+    SnapshotGone,
+    /// The snapshot cannot be unpacked.
+    #[error(
+        "the snapshot for the new sandbox cannot be unpacked on the SSH host {host}: its disk is full, or zstd is missing"
+    )]
+    SnapshotUnusable {
+        /// The host's name.
+        host: String,
+    },
     /// A slot that is free in the registry holds files that are not ours: it is left alone.
     #[error(
         "the directory of the user {user} on the SSH host {host} has files that do not come from a Bobbin sandbox"
@@ -95,7 +120,7 @@ pub enum SshError {
         host: String,
     },
     /// A request for something that does not exist here: a path outside the sandbox's directory, a port that is not the
-    /// agent's, a snapshot.
+    /// agent's.
     #[error("{what}")]
     Invalid {
         /// What was requested, and what is allowed.
@@ -155,6 +180,16 @@ impl SshError {
             Self::Full { .. } => {
                 advice("End a sandbox that nobody needs, or ask the operator for another host.")
             }
+            Self::HolderFull { .. } => advice(
+                "End a sandbox that nobody needs there, or create the sandbox without the snapshot.",
+            ),
+            Self::SnapshotsFull { .. } => advice("Delete one that nobody needs."),
+            Self::SnapshotGone | Self::SnapshotUnusable { .. } => Failure::TurnFailed {
+                reason: format!(
+                    "{}. Choose another snapshot, or create the sandbox without one.",
+                    capital(&seen)
+                ),
+            },
             Self::Unclean { .. } => {
                 advice("It was left alone. The operator has to check it and remove it.")
             }
@@ -182,8 +217,14 @@ impl SshError {
             Self::CommandTimeout => ErrorKind::CommandTimeout,
             Self::NoKey | Self::BadKey { .. } | Self::KeyRefused { .. } => ErrorKind::KeyRefused,
             Self::Foreign { .. } => ErrorKind::Foreign,
+            Self::SnapshotsFull { .. } => ErrorKind::SnapshotsFull,
             _ => ErrorKind::Other,
         }
+    }
+
+    /// Whether a sandbox cannot begin with its snapshot, and a repeat is no better.
+    pub(super) const fn is_about_snapshot(&self) -> bool {
+        matches!(self, Self::SnapshotGone | Self::SnapshotUnusable { .. })
     }
 
     /// Whether the call certainly had no effect.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bobbin_core::records::sandbox::SandboxState;
 use tokio::time::Instant;
 
-use super::bounds::{BYTES_MAX, EXEC_MARGIN_MS, SCRIPT_MS_MAX, TRANSFER_MS_MAX};
+use super::bounds::{BYTES_MAX, EXEC_MARGIN_MS, PACK_S_MAX, SCRIPT_MS_MAX, TRANSFER_MS_MAX};
 use super::connection::Ran;
 use super::error::SshError;
 use super::registry::{failed, quoted};
@@ -30,8 +30,12 @@ type SlotResult<T> = Result<T, InSandbox<SshError>>;
 /// Operation on a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SlotVerb<'a> {
-    /// Creates the sandbox's directory.
-    Prepare,
+    /// Creates the sandbox's directory; or says how far it is unpacked, from a snapshot of this sandbox.
+    Prepare { of: Option<&'a str> },
+    /// Packs it into this pipe, in the background.
+    Pack { pipe: &'a str },
+    /// Unpacks a snapshot of that sandbox from this pipe, in the background.
+    Unpack { of: &'a str, pipe: &'a str },
     /// Allows commands to start in it.
     Wake,
     /// Prevents commands from starting, asks running ones to end, and lists those that still run.
@@ -47,22 +51,26 @@ pub(super) enum SlotVerb<'a> {
 impl SshSandboxes {
     /// Runs the operation and returns its result, successful or not.
     pub(super) async fn slot(&self, slot: &Slot, verb: SlotVerb<'_>) -> Result<Ran, SshError> {
-        let (word, before) = match verb {
-            SlotVerb::Prepare => ("prepare", ""),
-            SlotVerb::Wake => ("wake", ""),
-            SlotVerb::Halt => ("halt", ""),
-            SlotVerb::Kill => ("kill", ""),
-            SlotVerb::Left(before) => ("left", before),
-            SlotVerb::Wipe => ("wipe", ""),
+        let (word, before, of, pipe) = match verb {
+            SlotVerb::Prepare { of } => ("prepare", "", of.unwrap_or_default(), ""),
+            SlotVerb::Pack { pipe } => ("pack", "", "", pipe),
+            SlotVerb::Unpack { of, pipe } => ("unpack", "", of, pipe),
+            SlotVerb::Wake => ("wake", "", "", ""),
+            SlotVerb::Halt => ("halt", "", "", ""),
+            SlotVerb::Kill => ("kill", "", "", ""),
+            SlotVerb::Left(before) => ("left", before, "", ""),
+            SlotVerb::Wipe => ("wipe", "", "", ""),
         };
-        if !is_word(&slot.name) {
+        if !is_word(&slot.name) || !(of.is_empty() || is_word(of)) {
             return Err(SshError::NotFound);
         }
         let input = format!(
-            "verb={word}\nslot={}\nname={}\nbefore={}\n{SLOT_SCRIPT}",
+            "verb={word}\nslot={}\nname={}\nbefore={}\nof={}\npipe={}\nseconds={PACK_S_MAX}\n{SLOT_SCRIPT}",
             slot.number,
             slot.name,
-            quoted(before)
+            quoted(before),
+            quoted(of),
+            quoted(pipe)
         );
         self.as_slot(slot, "exec sh", input.into_bytes(), SCRIPT_MS_MAX).await
     }

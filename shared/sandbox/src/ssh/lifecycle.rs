@@ -11,22 +11,50 @@ use bobbin_core::base::ids::{SandboxKey, sandbox_name};
 use futures::future::join_all;
 use tokio::time::timeout;
 
+use super::archives::ArchiveRequest;
 use super::bounds::{KILLS_MAX, LIFECYCLE_MS_MAX, LISTED_MAX, PLACES_TRIED_MAX};
 use super::error::SshError;
 use super::exec::SlotVerb;
-use super::registry::{Inventory, RegistryEntry, RegistryRequest, SlotStage, UNCLEAN, failed};
+use super::registry::{
+    Inventory, NO_ARCHIVE, RegistryEntry, RegistryRequest, SlotStage, UNCLEAN, failed,
+};
 use super::sandboxes::SshSandboxes;
 use super::slot::Slot;
 use crate::labels::{LABEL_STACK_ID, labels};
 use crate::provider::Sandbox;
+use crate::snapshot::SnapshotName;
 
-/// The inventory of every host, or why it could not be read.
-pub(super) struct Everywhere(pub(super) Vec<Result<Inventory, SshError>>);
+/// What a slot says of a snapshot that is not unpacked in it, and of one that is being unpacked.
+const ABSENT: &str = "absent";
+const UNDERWAY: &str = "underway";
+
+/// What every host has, or why it could not be read.
+pub(super) struct Everywhere<T = Inventory>(pub(super) Vec<Result<T, SshError>>);
+
+impl<T> Everywhere<T> {
+    /// The hosts that could be read.
+    pub(super) fn known(&self) -> impl Iterator<Item = (usize, &T)> {
+        let hosts = self.0.iter().enumerate();
+        hosts.filter_map(|(at, seen)| Some((at, seen.as_ref().ok()?)))
+    }
+
+    /// Why something may exist although it was not found: a host could not be read.
+    pub(super) fn doubt(&self) -> Option<SshError> {
+        let error = self.0.iter().find_map(|seen| seen.as_ref().err())?;
+        let somebody_answers = self.0.iter().any(Result::is_ok);
+        Some(match error {
+            // The other hosts continue to work, so this is no outage of all.
+            SshError::Unreachable { .. } if somebody_answers => {
+                SshError::Busy { what: format!("{error}, and no other host has it") }
+            }
+            error => error.clone(),
+        })
+    }
+}
 
 impl Everywhere {
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Inventory, &RegistryEntry)> {
-        let hosts = self.0.iter().enumerate();
-        let known = hosts.filter_map(|(at, seen)| Some((at, seen.as_ref().ok()?)));
+        let known = self.known();
         known.flat_map(|(at, seen)| seen.entries.iter().map(move |entry| (at, seen, entry)))
     }
 
@@ -46,27 +74,15 @@ impl Everywhere {
                 && entry.instead_of.iter().any(|host| host == hosts[at])
         })
     }
-
-    /// Why the sandbox may exist although it was not found: a host could not be read.
-    pub(super) fn doubt(&self) -> Option<SshError> {
-        let error = self.0.iter().find_map(|seen| seen.as_ref().err())?;
-        let somebody_answers = self.0.iter().any(Result::is_ok);
-        Some(match error {
-            // The other hosts continue to work, so this is no outage of all.
-            SshError::Unreachable { .. } if somebody_answers => {
-                SshError::Busy { what: format!("{error}, and no other host has the sandbox") }
-            }
-            error => error.clone(),
-        })
-    }
 }
 
 impl SshSandboxes {
-    /// Creates the sandbox on the host with most room, or finds it.
+    /// Creates the sandbox on the host that has the snapshot, or else on the one with most room; or finds it.
     pub(super) async fn made(
         &self,
         key: &SandboxKey,
         generation: u32,
+        snapshot: Option<&SnapshotName>,
     ) -> Result<SlotStage, SshError> {
         let stack = self.settings.stack();
         let name = sandbox_name(stack.name, key, generation);
@@ -81,25 +97,38 @@ impl SshSandboxes {
                     if !self.told(&slot, entry).belongs_to(stack, key, generation) {
                         return Err(self.foreign(&slot));
                     }
-                    Some((slot, entry.stage))
+                    Some((slot, entry.clone()))
                 }
-                None => self.claim(&seen, &name, &labels, &unclean).await?,
+                None => {
+                    let from = match snapshot {
+                        Some(snapshot) => Some((snapshot, self.holder(snapshot).await?)),
+                        None => None,
+                    };
+                    let claimed = self.claim(&seen, (&name, from), &labels, &unclean).await;
+                    claimed.map_err(|error| match (error, from) {
+                        (SshError::Full { .. }, Some((snapshot, host))) => {
+                            self.holder_full(host, snapshot.is_prebuild_of(&key.tenant()))
+                        }
+                        (error, _) => error,
+                    })?
+                }
             };
             // A sandbox in the way is gone: try again.
-            let Some((slot, stage)) = claimed else {
+            let Some((slot, entry)) = claimed else {
                 continue;
             };
             self.remember(&slot);
-            if stage != SlotStage::Preparing {
-                return self.settle(&slot, stage).await;
-            }
-            let error = match self.prepare(&slot).await {
+            let error = match self.settle(&slot, &entry).await {
                 Ok(stage) => return Ok(stage),
+                Err(error) if error.is_about_snapshot() => {
+                    self.deleted(&slot).await?;
+                    return Err(error);
+                }
                 Err(
                     error @ (SshError::Unclean { .. }
                     | SshError::KeyRefused { .. }
                     | SshError::NotSetUp { .. }),
-                ) => error,
+                ) if entry.stage == SlotStage::Preparing => error,
                 Err(error) => return Err(error),
             };
             // Nothing of ours is there yet: the slot is left unchanged.
@@ -118,39 +147,45 @@ impl SshSandboxes {
         })
     }
 
-    /// Claims a slot on the host with most room. `None`: there was no room until a sandbox that was being deleted was
+    /// Claims a slot on the host that has the snapshot, or else on the one with most room. `None`: there was no room until a sandbox that was being deleted was
     /// gone.
     async fn claim(
         &self,
         seen: &Everywhere,
-        name: &str,
+        (name, from): (&str, Option<(&SnapshotName, usize)>),
         labels: &BTreeMap<String, String>,
         unclean: &[(Slot, SshError)],
-    ) -> Result<Option<(Slot, SlotStage)>, SshError> {
+    ) -> Result<Option<(Slot, RegistryEntry)>, SshError> {
         let hosts = self.hosts.all();
         let silent: Vec<&str> = (hosts.iter().zip(&seen.0))
             .filter(|(_, seen)| seen.is_err())
             .map(|(host, _)| host.name.as_str())
             .collect();
         let room = |at: usize, seen: &Inventory| seen.room(hosts[at].sandboxes);
-        let answering = seen.0.iter().enumerate();
-        let answering =
-            answering.filter_map(|(at, seen)| Some((at, room(at, seen.as_ref().ok()?))));
+        let is_wanted = |at: usize| from.is_none_or(|(_, holder)| holder == at);
+        let answering = seen.known().filter(|(at, _)| is_wanted(*at));
+        let answering = answering.map(|(at, seen)| (at, room(at, seen)));
         let mut roomy: Vec<(usize, u16)> = answering.filter(|(_, room)| *room > 0).collect();
         // With equal room, the first in the settings.
         roomy.sort_by_key(|(_, room)| std::cmp::Reverse(*room));
+        let snapshot = from.map(|(snapshot, _)| snapshot.to_string());
         for (host, _) in roomy {
             let without: Vec<u16> = (unclean.iter())
                 .filter(|(slot, _)| slot.host == host)
                 .map(|(slot, _)| slot.number)
                 .collect();
-            let ask =
-                RegistryRequest::Claim { name, labels, instead_of: &silent, without: &without };
+            let ask = RegistryRequest::Claim {
+                name,
+                labels,
+                instead_of: &silent,
+                snapshot: snapshot.as_deref(),
+                without: &without,
+            };
             match self.hosts.registry(host, &ask).await {
                 Ok(inventory) => {
                     let entry = inventory.entry(name);
                     return Ok(
-                        entry.map(|entry| (self.slot_of(host, &inventory, entry), entry.stage))
+                        entry.map(|entry| (self.slot_of(host, &inventory, entry), entry.clone()))
                     );
                 }
                 // Another worker was faster.
@@ -161,8 +196,9 @@ impl SshSandboxes {
         if let Some((_, error)) = unclean.last() {
             return Err(error.clone());
         }
-        let leaving = (seen.entries())
-            .find(|(_, _, entry)| entry.stage == SlotStage::Destroying && self.is_ours(entry));
+        let leaving = (seen.entries()).find(|(at, _, entry)| {
+            is_wanted(*at) && entry.stage == SlotStage::Destroying && self.is_ours(entry)
+        });
         if let Some((host, inventory, entry)) = leaving {
             let slot = self.slot_of(host, inventory, entry);
             return self.finish_delete(&slot).await.map(|_| None);
@@ -186,6 +222,12 @@ impl SshSandboxes {
         SshError::Full { hosts: told.collect::<Vec<_>>().join(", ") }
     }
 
+    /// A prebuild is not waited for: there, a repeat without it is better.
+    fn holder_full(&self, host: usize, is_prebuild: bool) -> SshError {
+        let full = SshError::HolderFull { host: self.host_name(host).to_owned() };
+        if is_prebuild { SshError::Busy { what: full.to_string() } } else { full }
+    }
+
     pub(super) async fn deleted(&self, slot: &Slot) -> Result<SlotStage, SshError> {
         let from =
             [SlotStage::Preparing, SlotStage::Running, SlotStage::Stopping, SlotStage::Stopped];
@@ -197,18 +239,38 @@ impl SshSandboxes {
     pub(super) async fn settle(
         &self,
         slot: &Slot,
-        stage: SlotStage,
+        entry: &RegistryEntry,
     ) -> Result<SlotStage, SshError> {
-        match stage {
-            SlotStage::Running | SlotStage::Stopped => Ok(stage),
-            SlotStage::Preparing => self.prepare(slot).await,
+        match entry.stage {
+            SlotStage::Running | SlotStage::Stopped => Ok(entry.stage),
+            SlotStage::Preparing => self.prepare(slot, entry.snapshot.as_deref()).await,
             SlotStage::Stopping => self.finish_stop(slot).await,
             SlotStage::Destroying => self.finish_delete(slot).await,
         }
     }
 
-    async fn prepare(&self, slot: &Slot) -> Result<SlotStage, SshError> {
-        self.on_slot(slot, SlotVerb::Prepare).await?;
+    /// Makes the directory. One that begins with a snapshot is unpacked in the background: it is made when it is whole.
+    async fn prepare(&self, slot: &Slot, snapshot: Option<&str>) -> Result<SlotStage, SshError> {
+        let from = match snapshot {
+            Some(name) => {
+                let known = SnapshotName::parse(self.settings.stack(), name);
+                Some(known.ok_or(SshError::SnapshotGone)?)
+            }
+            None => None,
+        };
+        let of = from.as_ref().map(SnapshotName::sandbox);
+        let seen = self.on_slot(slot, SlotVerb::Prepare { of }).await?;
+        match (seen.trim(), &from) {
+            (ABSENT, Some(from)) => {
+                let ask = ArchiveRequest::Send(from, slot);
+                if let Some(pipe) = &self.hosts.archives(slot.host, &ask).await?.pipe {
+                    self.on_slot(slot, SlotVerb::Unpack { of: from.sandbox(), pipe }).await?;
+                }
+                return Ok(SlotStage::Preparing);
+            }
+            (UNDERWAY, _) => return Ok(SlotStage::Preparing),
+            _ => {}
+        }
         self.moved(slot, &[SlotStage::Preparing], SlotStage::Running).await?;
         Ok(SlotStage::Running)
     }
@@ -265,6 +327,9 @@ impl SshSandboxes {
                 host: self.host_name(slot.host).to_owned(),
                 user: self.user(slot),
             }),
+            Some(NO_ARCHIVE) => {
+                Err(SshError::SnapshotUnusable { host: self.host_name(slot.host).to_owned() })
+            }
             _ => Err(failed(self.host_name(slot.host), &ran)),
         }
     }

@@ -29,6 +29,8 @@ pub(super) const FULL: u32 = 91;
 pub(super) const UNCLEAN: u32 = 92;
 /// See [`LOCKED`].
 pub(super) const NO_DIRECTORY: u32 = 94;
+/// See [`LOCKED`].
+pub(super) const NO_ARCHIVE: u32 = 95;
 
 /// Life-cycle stage of a sandbox in its host's registry. Transitional stages are completed by the next reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +80,8 @@ struct SandboxFile {
     created_s: u64,
     #[serde(default)]
     instead_of: Vec<String>,
+    #[serde(default)]
+    snapshot: Option<String>,
     labels: BTreeMap<String, String>,
 }
 
@@ -94,6 +98,8 @@ pub(super) struct RegistryEntry {
     pub created_s: u64,
     /// Hosts that could not be reached when it was created: nobody has worked in a sandbox with its name there.
     pub instead_of: Vec<String>,
+    /// Name of the snapshot that it begins with.
+    pub snapshot: Option<String>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -159,6 +165,7 @@ fn entry(line: &str) -> Option<RegistryEntry> {
         stage,
         created_s: written.created_s,
         instead_of: written.instead_of,
+        snapshot: written.snapshot,
         labels: written.labels,
     })
 }
@@ -172,6 +179,7 @@ pub(super) enum RegistryRequest<'a> {
         name: &'a str,
         labels: &'a BTreeMap<String, String>,
         instead_of: &'a [&'a str],
+        snapshot: Option<&'a str>,
         without: &'a [u16],
     },
     /// Moves to another stage, if it is in one of these.
@@ -187,10 +195,11 @@ impl RegistryRequest<'_> {
             |stages: &[SlotStage]| stages.iter().map(|s| s.word()).collect::<Vec<_>>().join(" ");
         let (verb, name) = match self {
             Self::Look => ("look", None),
-            Self::Claim { name, labels, instead_of, without } => {
+            Self::Claim { name, labels, instead_of, snapshot, without } => {
                 let without: Vec<String> = without.iter().map(u16::to_string).collect();
                 let _ = writeln!(set, "labels={}", quoted(&json(labels)));
                 let _ = writeln!(set, "instead={}", quoted(&json(instead_of)));
+                let _ = writeln!(set, "snapshot={}", quoted(&json(snapshot)));
                 let _ = writeln!(set, "without='{}'", without.join(" "));
                 ("claim", Some(*name))
             }
@@ -297,6 +306,7 @@ mod tests {
         );
         assert_eq!((only.slot, sandbox.said.as_str()), (3, "running"));
         assert_eq!(only.instead_of, ["two"]);
+        assert_eq!(only.snapshot, None, "of before there were snapshots");
         // Both limits apply, the host's and the setting's.
         assert_eq!((read.room(2), read.room(100)), (1, 7));
         assert_eq!(Inventory::read("hello\n"), None);
@@ -309,11 +319,12 @@ mod tests {
             name,
             labels: &labels,
             instead_of: &[],
+            snapshot: Some("bobbin-dev-g1-at5-x"),
             without: &[1, 2],
         };
         assert_eq!(
             ask("bobbin-dev-g1").lines(4).unwrap(),
-            "max=4\nlabels='{\"a\":\"it'\\''s $(reboot)\"}'\ninstead='[]'\nwithout='1 2'\nverb=claim\nname=bobbin-dev-g1\n"
+            "max=4\nlabels='{\"a\":\"it'\\''s $(reboot)\"}'\ninstead='[]'\nsnapshot='\"bobbin-dev-g1-at5-x\"'\nwithout='1 2'\nverb=claim\nname=bobbin-dev-g1\n"
         );
         for bad in ["a b", "a;b", "a.b", "../a", "$(x)", "a\nb"] {
             assert_eq!(ask(bad).lines(4), Err(SshError::NotFound), "{bad:?}");

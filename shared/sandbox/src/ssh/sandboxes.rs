@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_core::base::endpoint::Endpoint;
-use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant};
 use bobbin_core::records::account::Account;
 use bobbin_core::records::sandbox::SandboxState;
@@ -30,6 +29,8 @@ use crate::settings::ProviderSettings;
 
 /// Base address of agents: this program's own loopback, by its listeners.
 const BASE: &str = "http://127.0.0.1";
+/// A new sandbox is an empty directory, and its programs are those of its host, which nothing here has a version of.
+const IMAGE: &str = "the host's own programs";
 
 /// The provider of a stack with this private key.
 ///
@@ -100,14 +101,14 @@ impl Provider for SshSandboxes {
         Facts {
             base: BASE,
             listed_max: LISTED_MAX,
-            snapshots: Err("an SSH host keeps a sandbox's files in one place only"),
+            snapshots: Ok(self),
             snapshot_ends_run: false,
             life_ms_max: None,
             secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
             // Listening on all addresses would open it to everyone who can reach the host.
             listens_on: Ipv4Addr::LOCALHOST,
             shares_loopback: true,
-            image: "",
+            image: IMAGE,
         }
     }
 
@@ -122,19 +123,26 @@ impl Provider for SshSandboxes {
         generation: u32,
         spec: SandboxSpec<'_>,
     ) -> ProviderResult<SandboxState> {
-        if spec.snapshot.is_some() {
-            let reason = "SSH hosts have no snapshots, so no sandbox can start from one there.";
-            return Err(Failure::TurnFailed { reason: reason.to_owned() }.into());
-        }
-        Ok(bounded(self.made(key, generation)).await?.state())
+        Ok(bounded(self.made(key, generation, spec.snapshot)).await?.state())
     }
 
-    /// An unfinished step is completed first.
+    /// An unfinished step is completed first. One whose snapshot cannot be had is broken.
     async fn observe(&self, name: &str) -> ProviderResult<Sandbox> {
         let observed = async {
             let (slot, mut entry) = self.locate_ours(name).await?.ok_or(SshError::NotFound)?;
-            entry.stage = self.settle(&slot, entry.stage).await?;
-            Ok(self.told(&slot, &entry))
+            let settled = self.settle(&slot, &entry).await;
+            let mut found = |stage| {
+                entry.stage = stage;
+                self.told(&slot, &entry)
+            };
+            match settled {
+                Ok(stage) => Ok(found(stage)),
+                Err(error) if error.is_about_snapshot() => Ok(Sandbox {
+                    state: SandboxState::Broken { reason: error.to_string(), recoverable: false },
+                    ..found(SlotStage::Preparing)
+                }),
+                Err(error) => Err(error),
+            }
         };
         Ok(bounded(observed).await?)
     }
@@ -145,7 +153,7 @@ impl Provider for SshSandboxes {
             let Some((slot, entry)) = self.locate_ours(name).await? else {
                 return Ok(SandboxState::Gone);
             };
-            let stage = self.settle(&slot, entry.stage).await?;
+            let stage = self.settle(&slot, &entry).await?;
             if stage != SlotStage::Stopped {
                 return Ok(stage.state());
             }
@@ -162,7 +170,7 @@ impl Provider for SshSandboxes {
                 return Ok(SandboxState::Gone);
             };
             if entry.stage != SlotStage::Running {
-                return Ok(self.settle(&slot, entry.stage).await?.state());
+                return Ok(self.settle(&slot, &entry).await?.state());
             }
             if Instant::now() >= latest {
                 return Err(SshError::Busy {

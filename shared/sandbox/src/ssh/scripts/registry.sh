@@ -1,5 +1,5 @@
 # Looks at the host's registry and changes it, as its owner, by any POSIX shell. Set before this text: verb, name and max
-# (sandboxes that the host may have); for a claim labels, instead and without; else from and to.
+# (sandboxes that the host may have); for a claim labels, instead, snapshot and without; else from and to.
 root=/var/lib/bobbin
 [ -r "$root/host" ] || exit 90
 . "$root/host"
@@ -36,7 +36,7 @@ claim)
       slot=$((slot + 1))
     done
     [ "$slot" -le "$sandboxes" ] || exit 91
-    printf '{"created_s":%s,"instead_of":%s,"labels":%s}' "$(date +%s)" "$instead" "$labels" >.new &&
+    printf '{"created_s":%s,"instead_of":%s,"snapshot":%s,"labels":%s}' "$(date +%s)" "$instead" "$snapshot" "$labels" >.new &&
       mv .new "$slot.$name.preparing" || exit 93
   fi
   ;;

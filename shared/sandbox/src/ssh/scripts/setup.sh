@@ -1,9 +1,9 @@
 # Makes this machine a host of Bobbin's sandboxes. Read it, then run it as root; run it again after changing a line above.
 #
-# It makes a control user, who keeps the list of sandboxes, and one user for each sandbox that the host may have. Each has a
-# directory that nobody else reads, and logs in with Bobbin's key alone: without terminal, agent or X11, and forwarding to
-# nothing but its own port of loopback. The configuration of sshd is added to, by a file of its own that concerns these users
-# alone. Nothing else on the machine is changed. Nobody but them is to be called as these users are.
+# It makes a control user, who keeps the list of sandboxes and their snapshots, and one user for each sandbox that the host may
+# have. Each has a directory that nobody else reads, and logs in with Bobbin's key alone: without terminal, agent or X11, and
+# forwarding to nothing but its own port of loopback. The configuration of sshd is added to, by a file of its own that concerns
+# these users alone. Nothing else on the machine is changed. Nobody but them is to be called as these users are.
 set -eu
 umask 022
 root=/var/lib/bobbin
@@ -13,7 +13,7 @@ stop() {
 }
 
 [ "$(id -u)" = 0 ] || stop "Run this as root."
-for program in sshd useradd usermod flock timeout tar find head install getent ipcrm; do
+for program in sshd useradd usermod flock timeout tar zstd find head install getent ipcrm; do
   PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || stop "The program $program is missing: install it first."
 done
 PATH="$PATH:/usr/sbin:/sbin"
@@ -30,7 +30,9 @@ make_user() {
 
 install -d -m 755 "$root" "$root/keys"
 make_user "$user" "$root"
-install -d -m 700 -o "$user" -g "$user" "$root/registry"
+install -d -m 700 -o "$user" -g "$user" "$root/registry" "$root/snapshots"
+# What goes from a sandbox to its snapshot and back takes a way through here, which is found by whoever was told it.
+install -d -m 711 -o "$user" -g "$user" "$root/pipes"
 printf 'restrict %s\n' "$key" >"$root/keys/$user"
 
 slot=1

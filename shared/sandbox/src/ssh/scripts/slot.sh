@@ -1,5 +1,5 @@
 # Works on one slot of the host, as its user, by any POSIX shell. Set before this text: verb, slot and name of the sandbox;
-# for "left" the processes that were seen before.
+# for "left" the processes that were seen before; of (the sandbox whose snapshot this one begins with), pipe and seconds.
 root=/var/lib/bobbin
 disk="$root/$slot/disk"
 [ -r "$root/host" ] && [ -O "$disk" ] && cd "$disk" 2>/dev/null || exit 90
@@ -27,13 +27,77 @@ processes() {
   done
 }
 
+# The control user's pipe is opened both ways first: so it never waits, and nobody at its other end is its end.
+pack() {
+  exec </dev/null >/dev/null 2>&1 3<>"$root/pipes/$pipe/pipe" 4>"$root/pipes/$pipe/pipe" 3>&-
+  tar=$({
+    { timeout "$seconds" tar -C "$name" --exclude=./tmp -Scf - . 4>&-; echo $? >&5; } | timeout "$seconds" zstd -qc >&4
+  } 5>&1)
+  # A file that changed while it was read is none of tar's failures; one that cannot be read is told.
+  case "$? $tar" in
+  "0 0" | "0 1") printf '%s0' "$pipe" >&4 ;;
+  "0 2") printf '%s2' "$pipe" >&4 ;;
+  esac
+}
+
+clear_half() {
+  chmod -R u+rwX .unpacking
+  find .unpacking -delete
+}
+
+unpack() {
+  exec </dev/null >/dev/null 2>&1 3<>"$root/pipes/$pipe/pipe" 4<"$root/pipes/$pipe/pipe" 3>&-
+  clear_half
+  mkdir .unpacking || exit
+  zstd=$({
+    { timeout "$seconds" zstd -qdc <&4; echo $? >&5; } | timeout "$seconds" tar -C .unpacking --no-same-owner -xpf -
+  } 5>&1)
+  case "$zstd $?" in
+  "0 0") chmod u+rwx .unpacking && move_in && mkdir -p .unpacking/tmp && mv -T .unpacking "$name" ;;
+  # Another try would be no better.
+  "0 1" | "0 2" | "127 "*) clear_half && : >.broken ;;
+  esac
+}
+
+# The other sandbox had another directory: text that names it and links into it are changed to this one. What cannot be stays.
+move_in() {
+  export LC_ALL=C
+  was="$root/[0-9][0-9]*/disk/$of\b"
+  find .unpacking -path '*/.git/objects' -prune -o -type f -exec grep -lIZ "$was" {} + |
+    xargs -0 -r sed -i "s#$was#$disk/$name#g"
+  # Above that something was killed.
+  [ $? -le 123 ] || return
+  find .unpacking -type l -lname "$root/*/disk/$of*" -exec sh -c '
+    change=$1
+    shift
+    for link; do
+      ln -sfn "$(readlink "$link" | sed "$change")" "$link"
+    done' sh "s#^$was#$disk/$name#" {} +
+}
+
 case "$verb" in
 prepare)
   for one in * .[!.]* ..?*; do
-    case "$one" in "$name" | .stopped) continue ;; esac
+    case "$one" in "$name" | .stopped | .unpacking | .broken) continue ;; esac
     if [ -e "$one" ] || [ -L "$one" ]; then exit 92; fi
   done
+  if [ -n "$of" ] && [ ! -d "$name" ]; then
+    [ ! -e .broken ] || exit 95
+    if flock -n . true; then echo absent; else echo underway; fi
+    exit 0
+  fi
   mkdir -p "$name/tmp" && rm -f .stopped || exit 93
+  ;;
+# One at a time; another caller has begun it.
+pack)
+  [ -d "$name" ] || exit 94
+  exec 7<. && flock -n 7 || exit 0
+  pack &
+  ;;
+unpack)
+  [ ! -d "$name" ] || exit 0
+  exec 7<. && flock -n 7 || exit 0
+  unpack &
   ;;
 wake)
   [ -d "$name" ] || exit 94
