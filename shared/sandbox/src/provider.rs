@@ -376,7 +376,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
 pub trait SnapshotStore: Send + Sync {
     /// Creates the snapshot with this name, of the sandbox that the name contains: an existing one or one in progress
     /// is left alone, so that a repeat is harmless. It is not awaited: observe it until it is [`SnapshotState::Ready`]
-    /// or [`SnapshotState::Failed`]. The sandbox is [`SandboxState::Busy`] until the snapshot exists; its processes
+    /// or [`SnapshotState::Failed`]. The sandbox may be [`SandboxState::Busy`] until the snapshot exists; its processes
     /// continue, unless [`Facts::snapshot_ends_run`].
     ///
     /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what has to be done first;

@@ -59,6 +59,8 @@ fn failed(reason: &str) -> SnapshotState {
     SnapshotState::Failed { reason: reason.to_owned() }
 }
 
+/// What holds commands.
+const HOLD: &str = include_str!("../../../../tests/ssh/hold.sh");
 /// More than a pipe takes.
 const BULKY: &str = "head -c 2000000 /dev/urandom >bulk; sha256sum bulk >sum; mkdir -p tree && cd tree && seq 2000 | xargs touch";
 const IS_BULKY: &str = "sha256sum --quiet -c sum && ls tree | wc -l";
@@ -292,6 +294,41 @@ async fn killed_unpacking_is_begun_again() {
     assert_eq!(host.as_root(disk), "");
     await_end(&host, "cat");
     made(&provider, "4").await;
+}
+
+/// A worker that was cut off long ago goes on in a slot that another tenant has by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn late_unpacking_gets_no_foreign_files() {
+    machines!();
+    let (key, public) = key_pair();
+    let mut host = Host::start("one", 2, &public);
+    host.as_root(&format!(
+        "mkdir -m 1777 /var/lib/hold
+printf 'Match User bobbin\\nForceCommand sh /etc/ssh/hold.sh\\n' >/etc/ssh/sshd_config.d/0-hold.conf
+cat >/etc/ssh/hold.sh <<'HOLD'\n{HOLD}\nHOLD"
+    ));
+    host.restart();
+    let provider = at(vec![host.settings()], &key);
+    let sandbox = made(&provider, "2").await;
+    ran(&provider, &sandbox, BULKY).await;
+    let name = snapshot_of("2");
+    assert_eq!(kept(&provider, &name).await, SnapshotState::Ready);
+    // It is about to be told where the archive is sent from.
+    host.as_root(
+        "cd /var/lib/hold; echo 0 >count; : >lock; chmod 666 count lock; echo '4 after' >armed",
+    );
+    let late = at(vec![host.settings()], &key);
+    let name_too = name.clone();
+    let late = tokio::spawn(async move { ensure_from(&late, "3", &name_too).await });
+    host.as_root("timeout 30 sh -c 'until [ -e /var/lib/hold/held ]; do sleep 0.05; done'");
+    assert_eq!(delete(&provider, &name_of("3")).await, Ok(SandboxState::Gone));
+    let other = made(&provider, "4").await;
+    host.as_root("touch /var/lib/hold/go");
+    assert_eq!(late.await.unwrap(), Ok(SandboxState::Provisioning));
+    let at_work = "timeout 30 sh -c 'while pgrep -u bobbin -x sh || pgrep -u bobbin-2 -x sh; do sleep 0.05; done' >/dev/null";
+    host.as_root(at_work);
+    let disk = host.as_root("ls -A /var/lib/bobbin/2/disk; ls -A /var/lib/bobbin/2/disk/*");
+    assert_eq!(disk, format!("{}\ntmp\n", other.name));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,9 +27,21 @@ processes() {
   done
 }
 
-# The control user's pipe is opened both ways first: so it never waits, and nobody at its other end is its end.
+# Opens the control user's pipe both ways, until whoever is at its other end has taken its name away. Who leaves both ends then
+# and goes on at one sees that nobody is at the other.
+meet() {
+  exec </dev/null >/dev/null 2>&1 3<>"$root/pipes/$pipe/pipe"
+  tries=0
+  while [ -e "$root/pipes/$pipe/pipe" ]; do
+    [ "$tries" -lt 400 ] || exit
+    sleep 0.05
+    tries=$((tries + 1))
+  done
+}
+
 pack() {
-  exec </dev/null >/dev/null 2>&1 3<>"$root/pipes/$pipe/pipe" 4>"$root/pipes/$pipe/pipe" 3>&-
+  meet
+  exec 4>/proc/self/fd/3 3>&-
   tar=$({
     { timeout "$seconds" tar -C "$name" --exclude=./tmp -Scf - . 4>&-; echo $? >&5; } | timeout "$seconds" zstd -qc >&4
   } 5>&1)
@@ -46,7 +58,8 @@ clear_half() {
 }
 
 unpack() {
-  exec </dev/null >/dev/null 2>&1 3<>"$root/pipes/$pipe/pipe" 4<"$root/pipes/$pipe/pipe" 3>&-
+  meet
+  exec 4</proc/self/fd/3 3>&-
   clear_half
   mkdir .unpacking || exit
   zstd=$({
@@ -56,6 +69,7 @@ unpack() {
   "0 0") chmod u+rwx .unpacking && move_in && mkdir -p .unpacking/tmp && mv -T .unpacking "$name" ;;
   # Another try would be no better.
   "0 1" | "0 2" | "127 "*) clear_half && : >.broken ;;
+  *) clear_half ;;
   esac
 }
 
@@ -81,9 +95,12 @@ prepare)
     case "$one" in "$name" | .stopped | .unpacking | .broken) continue ;; esac
     if [ -e "$one" ] || [ -L "$one" ]; then exit 92; fi
   done
-  if [ -n "$of" ] && [ ! -d "$name" ]; then
+  if [ -n "$of" ] && ! flock -n . true; then
+    echo underway
+    exit 0
+  elif [ -n "$of" ] && [ ! -d "$name" ]; then
     [ ! -e .broken ] || exit 95
-    if flock -n . true; then echo absent; else echo underway; fi
+    echo absent
     exit 0
   fi
   mkdir -p "$name/tmp" && rm -f .stopped || exit 93
