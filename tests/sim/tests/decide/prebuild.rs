@@ -195,8 +195,88 @@ fn full_quota_ends_the_build() {
     world.with(|s| s.snapshots = vec![SnapshotSeen::Failed { why: full.to_owned() }]);
     deliver_until_done(&world, &request, 1);
     let builder = builder(&world);
-    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 0));
+    assert_eq!((builder.phase, &builder.snapshots[0].built), (Phase::Destroyed, &None));
     assert_eq!(builder.history.operated[0].trouble.as_deref(), Some(full));
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+}
+
+fn swept(world: &Fake, id: &str) {
+    let sweep = Message { thread: key().group(), ..work(id, Work::Sweep) };
+    deliver_until_done(world, &sweep, 1);
+}
+
+#[test]
+fn unfinished_snapshot_goes_with_the_next_sweep() {
+    let (world, request) = set_up_once();
+    let failed = SnapshotSeen::Failed { why: "no disk".to_owned() };
+    world.with(|s| s.snapshots = vec![SnapshotSeen::UnderWay, failed]);
+    deliver_until_done(&world, &request, 1);
+    let left = builder(&world);
+    assert_eq!(left.history.operated[0].trouble.as_deref(), Some("no disk"));
+    assert_eq!((left.snapshots.len(), &left.snapshots[0].built), (1, &None));
+    assert!(left.due_at_ms.unwrap() <= world.now_ms());
+    swept(&world, "w1");
+    assert_eq!((builder(&world).snapshots.len(), builder(&world).due_at_ms), (0, None));
+    assert_eq!(world.with(|s| s.deleted_snapshots.clone()), [left.snapshots[0].name.clone()]);
+}
+
+#[test]
+fn refused_deletion_of_a_prebuild_ends_its_sweep() {
+    let world = built();
+    let refused = Failure::NonRecoverable { advice: "the key may not".to_owned() };
+    world.with(|s| {
+        s.now_ms = s.sandbox_record(&key()).unwrap().due_at_ms.unwrap();
+        s.fail.insert("delete_snapshot", vec![refused]);
+    });
+    swept(&world, "w1");
+    assert_eq!(builder(&world).snapshots.len(), 1);
+    swept(&world, "w2");
+    assert_eq!(builder(&world).snapshots.len(), 0);
+}
+
+/// A build whose worker died when the snapshot was to begin.
+fn before_its_snapshot() -> (Fake, Message) {
+    let begun = (1..100).find_map(|call| {
+        let (world, request) = set_up_once();
+        world.with(|s| s.crash_at = Some((s.calls + call, false)));
+        catch_unwind(AssertUnwindSafe(|| deliver(&world, &request, 1))).unwrap_err();
+        world.with(|s| s.crash_at = None);
+        let record = world.with(|s| s.sandbox_record(&key()));
+        let is_begun = |one: SandboxRecord| one.phase == Phase::Active && one.lease.is_some();
+        record.is_some_and(is_begun).then_some((world, request))
+    });
+    begun.unwrap()
+}
+
+#[test]
+fn builder_that_vanished_under_its_snapshot_ends() {
+    let (world, request) = before_its_snapshot();
+    world.with(|s| {
+        s.sandboxes.clear();
+        s.fail.insert("snapshot", vec![Failure::SandboxGone; 1_000]);
+    });
+    deliver_until_done(&world, &request, 2);
+    let builder = builder(&world);
+    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 0));
+    assert_eq!(
+        builder.history.operated[0].trouble.as_deref(),
+        Some("its sandbox no longer exists")
+    );
+    assert_eq!(world.with(|s| s.fail["snapshot"].len()), 999, "it is asked for once");
+}
+
+/// The snapshot may stand at the provider: only one that is on record goes again.
+#[test]
+fn build_switched_off_notes_its_snapshot() {
+    let (world, request) = before_its_snapshot();
+    world.with(|s| s.limits.set_up.prebuilds = 0);
+    deliver_until_done(&world, &request, 2);
+    let builder = builder(&world);
+    assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 1));
+    assert_eq!(
+        builder.history.operated[0].trouble.as_deref(),
+        Some("prebuilds are switched off for it")
+    );
     assert!(world.with(|s| s.sandboxes.is_empty()));
 }
 

@@ -12,7 +12,7 @@ use crate::records::message::{Operation, Work};
 use crate::records::prebuild::{
     BeginsWith, BuildPurpose, BuiltProject, NewBuild, Prebuild, builder_of,
 };
-use crate::records::sandbox::{KeptSnapshot, Phase};
+use crate::records::sandbox::{KeptSnapshot, Phase, SandboxState};
 use crate::records::session::Session;
 use crate::records::set_up::SetUp;
 use crate::tenant::repositories::apart;
@@ -190,7 +190,9 @@ pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_
     if build.purpose == BuildPurpose::Forget {
         return forget(session, context);
     }
-    if let Some(why) = refusal(session, build.purpose, context) {
+    if let Some(why) = refusal(session, build.purpose, context)
+        && !may_be_unread(session, context)
+    {
         return end(session, Some(why), context);
     }
     if !session.sandbox.is_alive()
@@ -215,7 +217,11 @@ pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_
         }
         Phase::Destroyed | Phase::Error if is_own => {
             let asked_at_ms = context.delivery.message.accepted_at_ms;
-            let is_made = session.sandbox.snapshots.iter().any(|kept| kept.at_ms == asked_at_ms);
+            let is_made = session
+                .sandbox
+                .snapshots
+                .iter()
+                .any(|kept| kept.at_ms == asked_at_ms && kept.built.is_some());
             end(session, (!is_made).then_some("its sandbox no longer exists"), context)
         }
         Phase::Destroyed | Phase::Error => {
@@ -223,16 +229,29 @@ pub(super) fn next(session: &mut Session, build: &NewBuild, context: &Context<'_
             session.sandbox.spec.snapshot = None;
             bring_up(session, build.purpose, context)
         }
+        Phase::Active if session.observed.sandbox.state == Some(SandboxState::Gone) => {
+            record::vanished(session, context);
+            next(session, build, context)
+        }
         Phase::Active => set_up_there(session, build.purpose, context),
         _ => bring_up(session, build.purpose, context),
     }
 }
 
-/// A snapshot that nothing begins with any more: it is of no use, or was made with other credentials.
+/// Whether an earlier delivery may have begun a snapshot whose name is not on record yet.
+fn may_be_unread(session: &Session, context: &Context<'_>) -> bool {
+    let id = &context.delivery.message.id;
+    let is_own = session.sandbox.lease.as_ref().is_some_and(|lease| *id == lease.holder);
+    is_own && session.sandbox.phase == Phase::Active && session.observed.sandbox.snapshot.is_none()
+}
+
+/// A snapshot that nothing begins with any more: it is of no use, was made with other credentials, or not finished.
 fn surplus(session: &Session, build: &NewBuild, context: &Context<'_>) -> Option<String> {
     let sandbox = &session.sandbox;
     let is_others = sandbox.spec.credentials != context.settings.sandbox_credentials();
-    let is_over = |kept: &&KeptSnapshot| is_others || build.useless.as_ref() == Some(&kept.name);
+    let is_over = |kept: &&KeptSnapshot| {
+        is_others || kept.built.is_none() || build.useless.as_ref() == Some(&kept.name)
+    };
     sandbox.snapshots.iter().find(is_over).map(|kept| kept.name.clone())
 }
 
@@ -331,18 +350,25 @@ fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     lease::delete(session, context)
 }
 
-/// The next step of a sweep of a builder whose prebuild has not been renewed for too long; `None`: nothing is due.
+/// The next step of a sweep of a builder whose prebuild has not been renewed for too long, or was not finished; `None`:
+/// nothing is due.
 pub(super) fn expire(session: &Session, context: &Context<'_>) -> Option<Next> {
-    let oldest = session.sandbox.snapshots.first()?;
-    let is_over = due_at_ms(session, context).is_some_and(|due| context.now_ms >= due);
-    let name = oldest.name.clone();
-    is_over.then(|| delete_snapshot(name))
+    let (first, due_ms) = first_to_go(session, context)?;
+    let name = first.name.clone();
+    (context.now_ms >= due_ms).then(|| delete_snapshot(name))
 }
 
 /// When the prebuild of a builder without a sandbox expires.
 pub(super) fn due_at_ms(session: &Session, context: &Context<'_>) -> Option<Ms> {
+    first_to_go(session, context).map(|(_, due_ms)| due_ms)
+}
+
+/// The snapshot of a builder without a sandbox that goes first, and when: one that was not finished goes at once.
+fn first_to_go<'a>(session: &'a Session, context: &Context<'_>) -> Option<(&'a KeptSnapshot, Ms)> {
     let sandbox = &session.sandbox;
     let is_left = sandbox.is_builder() && !sandbox.is_alive();
-    let oldest = sandbox.snapshots.first().filter(|_| is_left)?;
-    Some(oldest.at_ms + context.delivery.limits.set_up.prebuild_ttl_ms)
+    let unfinished = sandbox.snapshots.iter().find(|kept| kept.built.is_none());
+    let first = unfinished.or(sandbox.snapshots.first()).filter(|_| is_left)?;
+    let ttl_ms = context.delivery.limits.set_up.prebuild_ttl_ms;
+    Some((first, first.at_ms + if first.built.is_some() { ttl_ms } else { 0 }))
 }

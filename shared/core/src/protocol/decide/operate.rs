@@ -147,10 +147,16 @@ pub(super) fn snapshot_seen(
         Work::Operate { by, .. } => by.clone().unwrap_or_default(),
         _ => Person::default(),
     };
-    let is_new = !session.sandbox.snapshots.iter().any(|one| one.name == name);
-    if seen == SnapshotSeen::Ready && is_new {
-        let (at_ms, built) = (message.accepted_at_ms, build::built(session, context));
-        session.sandbox.snapshots.push(KeptSnapshot { name, at_ms, by, built });
+    let is_ready = seen == SnapshotSeen::Ready;
+    let built = build::built(session, context).filter(|_| is_ready);
+    match session.sandbox.snapshots.iter_mut().find(|one| one.name == name) {
+        Some(known) => known.built = known.built.take().or(built),
+        // A builder's is on record before it is ready: it goes if nothing comes of it.
+        None if is_ready || build::is_build(context) => {
+            let at_ms = message.accepted_at_ms;
+            session.sandbox.snapshots.push(KeptSnapshot { name, at_ms, by, built });
+        }
+        None => {}
     }
     session.observed.sandbox.snapshot = Some(seen);
 }

@@ -141,6 +141,12 @@ pub(super) fn give_up(
             session.observed.trouble = Some(reason.to_owned());
         }
         Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
+        // A snapshot is not to be deleted: the sweeper sends another sweep.
+        Phase::Destroyed | Phase::Error
+            if session.turn.is_none() && matches!(context.delivery.message.work, Work::Sweep) =>
+        {
+            return Some(Next::Done);
+        }
         _ => {}
     }
     None
