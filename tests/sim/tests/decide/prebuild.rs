@@ -13,6 +13,7 @@ use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 
 const SET_UP: &str = "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml`";
+const BEGUN: &str = "begun with a prebuild of abcdef0, by `.bobbin/environment.yaml`";
 
 /// A place whose provider makes snapshots.
 fn world() -> Fake {
@@ -100,10 +101,7 @@ fn builder_has_no_server_and_is_not_kept() {
 #[test]
 fn next_sandbox_begins_with_the_prebuild() {
     let world = built();
-    assert_eq!(
-        next_turn(&world).as_deref(),
-        Some("begun with a prebuild of abcdef0, by `.bobbin/environment.yaml`")
-    );
+    assert_eq!(next_turn(&world).as_deref(), Some(BEGUN));
     assert_eq!(calls(&world), ["clone", "read", "start", "serve"]);
     let from = world.with(|s| s.project.created_from.clone());
     assert_eq!(from, [Some(builder(&world).snapshots[0].name.clone())]);
@@ -275,7 +273,7 @@ fn build_switched_off_notes_its_snapshot() {
     assert_eq!((builder.phase, builder.snapshots.len()), (Phase::Destroyed, 1));
     assert_eq!(
         builder.history.operated[0].trouble.as_deref(),
-        Some("prebuilds are switched off for it")
+        Some("this stack makes no prebuilds")
     );
     assert!(world.with(|s| s.sandboxes.is_empty()));
 }
@@ -572,7 +570,7 @@ fn person_builds_again_whatever_is_there() {
     deliver_until_done(&world, &wanted(&world, "p2", BuildPurpose::Build), 1);
     assert_ne!(kept(&world), first);
     world.with(|s| s.project.by_generation.clear());
-    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+    assert_eq!(next_turn(&world).as_deref(), Some(BEGUN));
 }
 
 #[test]
@@ -593,7 +591,7 @@ fn try_keeps_nothing_and_leaves_the_former_prebuild() {
     let set_up = builder.project.set_up.unwrap();
     assert_eq!(set_up.ran, [passed("npm ci"), passed("npm run build")]);
     world.with(|s| s.project.by_generation.clear());
-    assert_eq!(next_turn(&world).as_deref(), Some("begun with a prebuild of abcdef0"));
+    assert_eq!(next_turn(&world).as_deref(), Some(BEGUN));
 }
 
 #[test]
@@ -645,7 +643,7 @@ fn forgetting_deletes_each_and_a_build_works_again() {
 fn threads_go_on_without_a_forgotten_prebuild() {
     let world = built();
     deliver_until_done(&world, &wanted(&world, "p1", BuildPurpose::Forget), 1);
-    assert_eq!(next_turn(&world).as_deref(), Some("set up at abcdef0 in 1 s"));
+    assert_eq!(next_turn(&world).as_deref(), Some(SET_UP));
     assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
 }
 

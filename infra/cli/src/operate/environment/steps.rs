@@ -11,7 +11,7 @@ use crate::time::span;
 #[derive(Debug, Serialize)]
 pub struct StepLine {
     name: String,
-    /// `passed`, `failed`, `too long` or `interrupted`.
+    /// `passed`, `failed`, `too long`, `interrupted` or `refused`.
     end: &'static str,
     /// Its exit code, if it failed with one.
     exit: Option<i32>,
@@ -40,6 +40,7 @@ fn line(step: &RanStep) -> StepLine {
         StepEnd::Failed(code) => ("failed", Some(code)),
         StepEnd::TooLong => ("too long", None),
         StepEnd::Interrupted => ("interrupted", None),
+        StepEnd::Refused => ("refused", None),
     };
     StepLine {
         name: step.name.clone(),
