@@ -119,11 +119,18 @@ impl Provider {
             .map_err(|error| format!("the list cannot be read: {error}"))
     }
 
-    /// The names of the snapshots that were made of sandboxes and are ready. At Vercel a sandbox keeps each.
+    /// The names of the snapshots that were made of sandboxes and are ready. At Vercel a sandbox keeps each, on an SSH
+    /// host a file.
     ///
     /// # Errors
     /// When the provider does not list them.
     pub async fn snapshots(&self) -> Result<Vec<String>, String> {
+        if let Speaks::Host(folder) = &self.speaks {
+            let files = std::fs::read_dir(folder.join("snapshots")).map_err(|e| e.to_string())?;
+            let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+            let whole = |name: String| name.strip_suffix(".tar.zst").map(str::to_owned);
+            return Ok(names.filter_map(whole).collect());
+        }
         if let Speaks::Vercel(..) = self.speaks {
             let all = self.list().await?.into_iter();
             let kept = all.filter(|one| one.name.contains("-at") && one.state == "stopped");

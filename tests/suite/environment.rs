@@ -47,13 +47,13 @@ pub fn trials() -> Vec<Trial> {
     let outranked = trial("environment::managers_words_outrank_the_file", outranked);
     let at_daytona = trial("environment::next_thread_begins_with_a_prebuild", async || {
         let stack = Stack::start(&Options::limits(brisk()));
-        prebuilt(&World::of(&stack)).await;
+        prebuilt(&World::of(&stack), true).await;
     });
     let at_vercel = trial("environment::vercel::next_thread_begins_with_a_prebuild", async || {
         let provider = json!({"Overrides": json!({"provider": "vercel"}).to_string()});
         let options = Options { parameters: provider, ..Options::limits(brisk()) };
         let stack = Stack::start(&options);
-        prebuilt(&World::at_vercel(&stack)).await;
+        prebuilt(&World::at_vercel(&stack), true).await;
     });
     let by_hand = trial("environment::terminal_tries_builds_lists_and_forgets", async || {
         let stack = Stack::start(&Options::limits(brisk()));
@@ -150,28 +150,39 @@ set-up:
       cat lock/package-lock.json >node_modules/version
       echo once >>node_modules/set-ups.txt
       env | grep -c -i 'API_KEY\\|PASSWORD' >node_modules/keys.txt || true
-  - name: migrate
+";
+const MIGRATED: &str = "  - name: migrate
     run: psql -h 127.0.0.1 -U postgres -c 'create table items (id int)'
-start:
-  - echo start >>node_modules/starts.txt
 services: [postgres]
 ";
+const STARTED: &str = "start:
+  - echo start >>node_modules/starts.txt
+";
 
-/// The second thread of a private repository finds its dependencies and its database, and what was pushed since.
-async fn prebuilt(world: &World) {
+/// The second thread of a private repository finds its dependencies, its database, if it has one, and what was pushed
+/// since.
+pub async fn prebuilt(world: &World, has_database: bool) {
     let forge = TestForge::of(&world.ready);
+    let recipe = [BUILT, if has_database { MIGRATED } else { "" }, STARTED].concat();
     let files = [
-        (".bobbin/environment.yaml", BUILT),
+        (".bobbin/environment.yaml", &*recipe),
         (".gitignore", "node_modules\n"),
         ("lock/package-lock.json", "{\"v\": 1}\n"),
         ("changed.txt", "old\n"),
     ];
     let repository = forge.private(&a_name(), &files).await;
-    let look = "run: cat changed.txt node_modules/version node_modules/set-ups.txt node_modules/keys.txt node_modules/starts.txt; psql -h 127.0.0.1 -U postgres -tAc 'select count(*) from items'; git status --short; git log -1 --format=%s";
+    let (count, items) = if has_database {
+        ("psql -h 127.0.0.1 -U postgres -tAc 'select count(*) from items'; ", "0\n")
+    } else {
+        ("", "")
+    };
+    let look = format!(
+        "run: cat changed.txt node_modules/version node_modules/set-ups.txt node_modules/keys.txt node_modules/starts.txt; {count}git status --short; git log -1 --format=%s"
+    );
     let thread = async |expected: &str, fact: &str| {
         let began = std::time::Instant::now();
         let chosen = [("repo", &*repository.name)];
-        let (talk, turn) = world.begin_with(Platform::Discord, &chosen, look).await;
+        let (talk, turn) = world.begin_with(Platform::Discord, &chosen, &look).await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         println!("{fact}: {:?}", began.elapsed());
         let seen = talk.answer(&turn).await;
@@ -194,10 +205,11 @@ async fn prebuilt(world: &World) {
         .await
     };
 
-    thread("old\n{\"v\": 1}\nonce\n0\nstart\n0\n", "set up at").await;
+    thread(&format!("old\n{{\"v\": 1}}\nonce\n0\nstart\n{items}"), "set up at").await;
     let first = built(&[]).await;
     repository.push("main", "changed.txt", "new\n");
-    thread("new\n{\"v\": 1}\nonce\n0\nstart\n0\nBy a person", "begun with a prebuild of").await;
+    let begun = format!("new\n{{\"v\": 1}}\nonce\n0\nstart\n{items}By a person");
+    thread(&begun, "begun with a prebuild of").await;
 
     // Other lock files are another set-up, in the files of the prebuild, and another prebuild.
     repository.push("main", "lock/package-lock.json", "{\"v\": 2}\n");

@@ -8,11 +8,13 @@ use bobbin_tests::wait::eventually;
 
 use super::*;
 use crate::choice::set;
+use crate::run::brisk;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on_a_host("host_trouble_is_reported_without_loss", troubled),
         on_a_host("server_has_the_capped_key_alone", capped),
+        on_a_host("next_thread_begins_with_a_prebuild", prebuilt),
     ]
 }
 
@@ -57,6 +59,15 @@ async fn capped() {
     talk.finish().await;
     let left = world.model_keys().await.unwrap();
     assert!(left.is_empty(), "{left:?}");
+    stack.end().unwrap();
+}
+
+/// The sandboxes of a host share one loopback, and so would not have a database each.
+async fn prebuilt() {
+    let (key, public) = key_pair();
+    let host = with_agent(Host::start("builder", 3, &public));
+    let stack = Stack::start(&on_hosts(brisk(), "ssh", &[&host.settings()], &key));
+    crate::environment::prebuilt(&World::on_host(&stack, host.folder("")), false).await;
     stack.end().unwrap();
 }
 

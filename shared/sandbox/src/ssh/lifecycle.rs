@@ -147,8 +147,8 @@ impl SshSandboxes {
         })
     }
 
-    /// Claims a slot on the host that has the snapshot, or else on the one with most room. `None`: there was no room until a sandbox that was being deleted was
-    /// gone.
+    /// Claims a slot on the host that has the snapshot, or else on the one with most room. `None`: there was no room
+    /// until a sandbox that was being deleted was gone.
     async fn claim(
         &self,
         seen: &Everywhere,

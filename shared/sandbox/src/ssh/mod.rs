@@ -11,8 +11,8 @@
 //!
 //! Promised: no connection to a host that does not show the pinned key. A taken name is adopted, whichever host has it.
 //! Every change is written to the registry before it is made on the slot, and the next reader completes an unfinished
-//! step. A snapshot is an archive of the control user's on the sandbox's host ([`archives`]). Deliberately absent: secrets
-//! kept outside sandboxes, and limits on memory and CPU except those that the host's systemd sets for a user.
+//! step. A snapshot is the control user's file on the sandbox's host ([`archives`]). Deliberately absent: secrets kept
+//! outside sandboxes, and limits on memory and CPU except those that the host's systemd sets for a user.
 
 mod archives;
 mod bounds;

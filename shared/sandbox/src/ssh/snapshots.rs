@@ -1,4 +1,4 @@
-//! SSH hosts as a [`SnapshotStore`]. A snapshot stays on the host of its sandbox, and sandboxes from it are created there.
+//! SSH hosts as a [`SnapshotStore`]. A snapshot stays on the host of its sandbox; sandboxes from it are created there.
 
 use async_trait::async_trait;
 use futures::future::join_all;

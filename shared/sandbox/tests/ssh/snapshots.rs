@@ -50,8 +50,9 @@ async fn unpacked(provider: &SshSandboxes, thread: &str) -> Sandbox {
     panic!("it is never made");
 }
 
-/// What the host keeps of snapshots, and what is on the way.
+/// What the host keeps of snapshots, and what is on the way once the control user is at nothing.
 fn left(host: &Host) -> String {
+    await_end(host, "sh");
     host.as_root("cd /var/lib/bobbin && find snapshots pipes -mindepth 1 ! -name .lock | sort")
 }
 
