@@ -263,6 +263,17 @@ fn builder_that_vanished_under_its_snapshot_ends() {
     assert_eq!(world.with(|s| s.fail["snapshot"].len()), 999, "it is asked for once");
 }
 
+#[test]
+fn late_delivery_of_a_build_notes_its_snapshot() {
+    let (world, request) = before_its_snapshot();
+    later(&world, Limits::DEFAULT.share.snapshot_ms);
+    world.with(|s| s.snapshots = vec![SnapshotSeen::UnderWay]);
+    deliver_until_done(&world, &request, 2);
+    let builder = builder(&world);
+    assert_eq!(builder.history.operated[0].trouble.as_deref(), Some("it was not created in time"));
+    assert_eq!((builder.snapshots.len(), &builder.snapshots[0].built), (1, &None));
+}
+
 /// The snapshot may stand at the provider: only one that is on record goes again.
 #[test]
 fn build_switched_off_notes_its_snapshot() {

@@ -232,7 +232,10 @@ pub(super) fn taken(
             session.sandbox.lease = None;
             return Taken::Done;
         }
-        _ if context.now_ms >= begun_ms + limits.share.snapshot_ms => {
+        // A build looks once at least: what stands there has to be on record.
+        seen if context.now_ms >= begun_ms + limits.share.snapshot_ms
+            && (seen.is_some() || !build::is_build(context)) =>
+        {
             session.sandbox.lease = None;
             return Taken::Failed("it was not created in time".to_owned());
         }
