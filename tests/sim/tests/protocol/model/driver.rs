@@ -25,6 +25,7 @@ use bobbin_core::records::parked::{Parked, Seen};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::{Prompted, Stage};
 use bobbin_core::tenant::budgets::{BudgetScope, Budgets, MicroUsd, month};
+use bobbin_core::tenant::environments::OFF;
 use bobbin_core::tenant::repositories::{ALL, BoundForge};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
@@ -158,6 +159,10 @@ pub enum Came {
         /// The delivery before has left its word.
         parked: bool,
     },
+    /// The same, once managers have switched the making ready of the project off.
+    ReadOff {
+        record: SessionNo,
+    },
     Parked {
         flags: u8,
     },
@@ -201,6 +206,9 @@ pub struct Driver {
     /// The forge, and what its tenant has opened of it.
     forge: Option<BoundForge>,
     settings: Settings,
+    /// The same, once managers have switched the making ready of a project off.
+    off: Settings,
+    limits: &'static Limits,
     tables: Mutex<Tables>,
 }
 
@@ -283,6 +291,8 @@ impl Driver {
             runtime: RuntimeMode::OpenCode,
             forge: None,
             settings: Settings::default(),
+            off: Settings::default(),
+            limits: &LIMITS,
             tables: Mutex::new(tables),
         }
     }
@@ -292,6 +302,22 @@ impl Driver {
         self.forge = Some(forge);
         self.settings.repositories.open(None, ALL.to_owned());
         self
+    }
+
+    /// With other bounds.
+    pub fn within(self, limits: &'static Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// With managers who may switch the making ready of this repository's project off.
+    pub fn with_switch(mut self, repository: &str) -> Self {
+        self.off.environments.set(repository, OFF);
+        self
+    }
+
+    /// Everything that is accepted, in order.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
     }
 
     /// From now on these are set.
@@ -385,7 +411,7 @@ impl Driver {
             providers: &[],
             runtime: self.runtime,
             forge: self.forge.as_ref(),
-            limits: &LIMITS,
+            limits: self.limits,
             split: |text| vec![text.to_owned()],
         }
     }
@@ -405,26 +431,32 @@ impl Driver {
         }
     }
 
+    fn loaded(&self, record: SessionNo, settings: &Settings) -> Loaded {
+        let record = self.session(record);
+        Loaded {
+            session: (record.version > 0 || record.sandbox.version > 0).then(|| (*record).clone()),
+            flags: ControlFlags::default(),
+            in_ledger: false,
+            settings: settings.clone(),
+            parked: None,
+        }
+    }
+
     fn outcome(&self, came: Came, message: &Message) -> StepOutcome {
         match came {
             Came::Parked { flags } => StepOutcome::Parked(Some(self.flags(flags))),
             Came::Read { record, flags, parked } => {
-                let record = self.session(record);
-                StepOutcome::Loaded(Ok(Loaded {
-                    session: (record.version > 0 || record.sandbox.version > 0)
-                        .then(|| (*record).clone()),
-                    flags: self.flags(flags),
-                    in_ledger: false,
-                    settings: self.settings.clone(),
-                    parked: parked.then(|| Parked {
-                        turn: message.id.clone(),
-                        receive: RECEIVE - 1,
-                        at_ms: NOW,
-                        until_ms: NOW,
-                        seen: Seen::default(),
-                    }),
-                }))
+                let parked = parked.then(|| Parked {
+                    turn: message.id.clone(),
+                    receive: RECEIVE - 1,
+                    at_ms: NOW,
+                    until_ms: NOW,
+                    seen: Seen::default(),
+                });
+                let loaded = self.loaded(record, &self.settings);
+                StepOutcome::Loaded(Ok(Loaded { flags: self.flags(flags), parked, ..loaded }))
             }
+            Came::ReadOff { record } => StepOutcome::Loaded(Ok(self.loaded(record, &self.off))),
             Came::Written { flags } => StepOutcome::Saved(Ok(Saved::Written(self.flags(flags)))),
             Came::Conflict => StepOutcome::Saved(Ok(Saved::Conflict)),
             Came::OverBudget { used } => {
@@ -571,6 +603,9 @@ fn shift(session: &mut Session, by_ms: u64) {
     }
     for one in &mut session.sandbox.sharing.waiting {
         back(&mut one.until_ms);
+    }
+    for one in &mut session.sandbox.snapshots {
+        back(&mut one.at_ms);
     }
     session.observed.sandbox.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {

@@ -65,4 +65,20 @@ pub enum Fault {
     SumsUnasked,
     /// What a turn has set aside and not spent is kept.
     NothingGivenBack,
+    /// Who makes a prebuild does not see of what the one on record was made.
+    BuiltAgain,
+    /// A builder has the runtime of the stack, and with that its keys.
+    KeyedBuilders,
+    /// That a snapshot is gone is answered like an outage.
+    GoneIsAnOutage,
+    /// What makes room for a prebuild is the oldest snapshot, whoever wanted it.
+    AnythingGivesWay,
+    /// Who makes room for a prebuild does not ask what is on record.
+    RecordedGivesWay,
+    /// A request for a prebuild does not say which one is of no use.
+    UselessUnsaid,
+    /// A snapshot is on record only once it is ready.
+    UnfinishedUnkept,
+    /// How a build has ended is not on record.
+    ResultsUnkept,
 }

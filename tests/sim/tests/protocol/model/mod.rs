@@ -1,5 +1,6 @@
 //! Every order of events within bounds, explored over the product's own machine of a delivery.
 
+mod build;
 mod driver;
 mod faults;
 mod graph;
@@ -20,11 +21,13 @@ pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Trans
     one_thread
         .chain(shared::transitions_of_few_states())
         .chain(publish::transitions_of_few_states())
+        .chain(build::transitions_of_few_states())
 }
 
 pub fn trials() -> Vec<Trial> {
     let mut all = graph::trials();
     all.extend(shared::trials());
     all.extend(publish::trials());
+    all.extend(build::trials());
     all
 }
