@@ -275,7 +275,7 @@ async fn by_hand(world: &World) {
     let again = asked("build").await;
     let second = again.json()["snapshot"].as_str().expect("a snapshot").to_owned();
     assert_ne!(second, first);
-    assert_eq!(at_provider().await, [second.clone()]);
+    assert_eq!(at_provider().await, std::slice::from_ref(&second));
 
     repository.push("main", ".bobbin/environment.yaml", BROKEN);
     let failed = asked("try").await;
@@ -285,7 +285,7 @@ async fn by_hand(world: &World) {
         (1, &json!("install"), &json!(7), &json!("no such package")),
         "{failed:?}"
     );
-    assert_eq!(at_provider().await, [second.clone()]);
+    assert_eq!(at_provider().await, std::slice::from_ref(&second));
     let shown =
         operate(world, &["environment", "show", &repository.name, "--tenant", &tenant]).await;
     for words in [&*second, "failed      install (exit code 7", "no such package"] {

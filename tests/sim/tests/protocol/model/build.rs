@@ -17,7 +17,7 @@ use bobbin_core::protocol::effect::{Effect, SandboxEffect};
 use bobbin_core::protocol::machine::{Machine, Step};
 use bobbin_core::records::message::Work;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::prebuild::{BuildKey, NewBuild, builder_of};
+use bobbin_core::records::prebuild::{BuildKey, BuildPurpose, NewBuild, builder_of};
 use bobbin_core::records::recipe::{Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::session::Session;
 
@@ -246,6 +246,7 @@ fn build(locks: usize, useless: Option<u32>) -> Work {
         channel: String::new(),
         hash: hash(locks),
         useless: useless.map(name),
+        purpose: BuildPurpose::Build,
     })
 }
 

@@ -115,7 +115,7 @@ impl Services for Here<'_> {
 
     fn set_up(&mut self, _: u32, steps: usize) -> SetUpSeen {
         let end = if self.fails { StepEnd::Failed(1) } else { StepEnd::Done };
-        SetUpSeen { ended: vec![end; steps], is_over: true, is_left: false }
+        SetUpSeen { ended: vec![end; steps], is_over: true, ..SetUpSeen::default() }
     }
 
     fn queue(&mut self, messages: &[Message]) {

@@ -204,10 +204,10 @@ impl Building {
                     breaks(s, TAKEN);
                 }
             }
-            Effect::Sandbox(SandboxEffect::Snapshot { .. }) => {
-                if self.is_second(s, worker, addressed.at.generation) {
-                    breaks(s, TWICE);
-                }
+            Effect::Sandbox(SandboxEffect::Snapshot { .. })
+                if self.is_second(s, worker, addressed.at.generation) =>
+            {
+                breaks(s, TWICE);
             }
             _ => {}
         }
