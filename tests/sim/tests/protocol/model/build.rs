@@ -649,7 +649,7 @@ impl Building {
     }
 }
 
-/// What becomes of a snapshot that is under way.
+/// What happens to a snapshot that is under way.
 fn come_to(s: &mut State, making: Making) {
     let under_way = s.snapshots.iter_mut().filter(|one| one.making == Making::UnderWay);
     under_way.for_each(|one| one.making = making);
