@@ -50,7 +50,9 @@ use serde_json::json;
 
 use self::capped::a_capped_key_lives_and_ends_with_its_servers;
 use self::prices::a_step_costs_its_tokens_at_the_listed_prices;
-use self::snapshots::a_persons_snapshot_takes_the_place_of_a_prebuild;
+use self::snapshots::{
+    a_persons_snapshot_takes_the_place_of_a_prebuild, a_prebuild_of_another_tenant_begins_nothing,
+};
 use self::stand_in::stand_ins;
 use self::workspaces::{
     heard, listen, threads_of_one_sandbox_work_side_by_side,
@@ -420,6 +422,7 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
         a_repository_is_cloned_whole_or_not_at_all_and_once,
         the_agent_says_what_it_offers,
         a_step_costs_its_tokens_at_the_listed_prices,
+        a_prebuild_of_another_tenant_begins_nothing,
         a_persons_snapshot_takes_the_place_of_a_prebuild,
     );
     scene.in_a_new_thread();

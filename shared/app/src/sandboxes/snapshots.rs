@@ -23,6 +23,9 @@ use super::lifecycle::Done;
 pub(super) const MARK: &str = include_str!("prebuild.sh");
 /// Time for marking a disk.
 const MARK_TIME: Duration = Duration::from_secs(30);
+/// Tries to make a snapshot in the place of one that was given up, and the time between two.
+const FREED_LOOKS_MAX: u32 = 10;
+const FREED_LOOK: Duration = Duration::from_secs(1);
 /// Hex digits that tell images apart.
 const IMAGE_DIGITS: usize = 16;
 
@@ -139,7 +142,14 @@ impl Sandboxes {
                     && is_full(&made)
                     && self.give_up_prebuild(&sandbox.tenant(), snapshots).await?
                 {
-                    made = snapshots.create(&name).await;
+                    // It counts until the provider has deleted it.
+                    for _ in 0..FREED_LOOKS_MAX {
+                        sleep(FREED_LOOK).await;
+                        made = snapshots.create(&name).await;
+                        if !is_full(&made) {
+                            break;
+                        }
+                    }
                 }
                 match made {
                     Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),

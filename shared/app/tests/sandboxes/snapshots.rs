@@ -1,7 +1,11 @@
 //! Snapshots at a provider that has no room for more.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use bobbin_core::protocol::effect::PrebuildShare;
 use bobbin_core::records::sandbox::SnapshotSeen;
+use bobbin_sandbox::SnapshotName;
+use bobbin_sandbox::labels::StackIdentity;
 
 use super::*;
 
@@ -49,11 +53,27 @@ async fn listed(scene: &Scene) -> Vec<String> {
     snapshots.list().await.unwrap().iter().map(|one| one.name.to_string()).collect()
 }
 
+/// Whatever is asked for, nothing begins with what another tenant's builder has made.
+pub async fn a_prebuild_of_another_tenant_begins_nothing(scene: &mut Scene) {
+    scene.in_a_new_thread();
+    let theirs = ThreadKey::discord("2", "1").unwrap().sandbox();
+    let stack = StackIdentity { name: STACK, id: STACK_ID };
+    let prebuild = SnapshotName::prebuild(stack, &theirs, 1, 1_000).to_string();
+    let create = SandboxEffect::Create { snapshot: None, prebuild: Some(prebuild) };
+    let refused = Failure::TurnFailed { reason: "There is no such prebuild.".to_owned() };
+    assert_eq!(scene.perform(Effect::Sandbox(create)).await, Event::Failed(refused));
+    assert_eq!(scene.count(), 0);
+}
+
 pub async fn a_persons_snapshot_takes_the_place_of_a_prebuild(scene: &mut Scene) {
     scene.in_a_new_thread();
     let create = SandboxEffect::Create { snapshot: None, prebuild: None };
     scene.perform(Effect::Sandbox(create)).await;
     scene.until(SandboxState::Running).await;
+    // What a set-up leaves, writable for the sandbox's own user.
+    let folder = scene.home().join(".bobbin");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let share = PrebuildShare { most: 5, keeps: Vec::new() };
     let prebuild = made(scene, 1_000, Some(&share)).await;
     fill(scene).await;

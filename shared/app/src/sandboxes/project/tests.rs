@@ -91,6 +91,15 @@ fn logs_are_copied_over_nothing_that_is_planted() {
 }
 
 #[test]
+fn steps_fork_within_a_bound() {
+    let root = sandbox();
+    // Shells name it differently.
+    let texts = ["ulimit -u 2>/dev/null || ulimit -p"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done]);
+    assert_eq!(log(root.path(), 0), "4000\n");
+}
+
+#[test]
 fn steps_run_once_in_order_without_keys() {
     let root = sandbox();
     let texts =
