@@ -53,7 +53,7 @@ fn what_needs_a_host_is_refused() {
             "refused Line 8: `capAdd` is not granted: a sandbox has the rights of its provider.",
             "refused Line 9: `securityOpt` is not granted: a sandbox has the rights of its provider.",
             "refused Line 10: `remoteUser` is not changed: a sandbox has one user.",
-            "refused Line 11: `hostRequirements` are not read: the size of a sandbox is in the settings.",
+            "refused Line 11: `hostRequirements` are not read: the operator chooses the size of sandboxes.",
         ],
     );
 }

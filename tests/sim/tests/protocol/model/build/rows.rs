@@ -98,7 +98,7 @@ impl Explored for Building {
                 troubles(w, s, "it was not created in time")
             }),
             Property::sometimes("switched off", |w, s| {
-                troubles(w, s, "prebuilds are switched off for it")
+                troubles(w, s, "this stack makes no prebuilds")
             }),
             Property::sometimes("a builder that vanished", |w, s| {
                 troubles(w, s, "it no longer exists")
