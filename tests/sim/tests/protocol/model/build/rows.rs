@@ -98,7 +98,7 @@ impl Explored for Building {
                 troubles(w, s, "it was not created in time")
             }),
             Property::sometimes("switched off", |w, s| {
-                troubles(w, s, "this stack makes no prebuilds")
+                troubles(w, s, "managers have switched its set-up off")
             }),
             Property::sometimes("a builder that vanished", |w, s| {
                 troubles(w, s, "it no longer exists")
