@@ -101,7 +101,10 @@ async fn failed_check(world: World) {
         if is_far { Ok(()) } else { Err(format!("it waits {waits_ms} ms")) }
     })
     .await;
-    card_has(&talk, |card| card.contains("Checks: none.")).await.unwrap();
+    eventually(ANSWER_MS_MAX, "the card has no checks", async || {
+        card_has(&talk, |card| card.contains("Checks: none.")).await
+    })
+    .await;
     let pull = opened(&repository, 0).await;
     let failed = json!({
         "repository": repository.name, "sha": pull["head"]["sha"], "name": "test",
