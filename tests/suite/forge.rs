@@ -196,7 +196,7 @@ async fn seen_through(world: World, platform: Platform) {
     let red = opened(&repository, 0).await;
     let failed = json!({
         "repository": repository.name, "sha": red["head"]["sha"], "name": "test",
-        "conclusion": "failure", "log": "write: fixed.txt yes",
+        "conclusion": "failure", "summary": "write: fixed.txt yes", "log": "It is red.",
     });
     forge.control("checks", &failed).await;
     card_says(&world, &talk, |card| card.contains("1 failed") && card.contains("More may begin"))

@@ -100,7 +100,7 @@ async fn conflict(world: World, platform: Platform) {
     let merge = "run: git add -A; git -c user.name=a -c user.email=a@b commit -qm Page; git fetch -q; git -c user.name=a -c user.email=a@b merge -q -X ours origin/main 2>&1; git log --oneline | head -3";
     let failed = json!({
         "repository": repository.name, "sha": pull["head"]["sha"], "name": "test",
-        "conclusion": "failure", "log": merge,
+        "conclusion": "failure", "summary": merge, "log": "It is red.",
     });
     forge.control("checks", &failed).await;
 
