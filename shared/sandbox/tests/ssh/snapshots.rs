@@ -455,7 +455,7 @@ async fn impossible_snapshot_says_why() {
     let sandbox = made(&provider, "2").await;
     ran(&provider, &sandbox, "head -c 4000000 /dev/urandom >bulk").await;
     let at_ms = |at_ms| SnapshotName::new(stack(), &key_of("2"), 1, at_ms);
-    // As many as there may be, whoever has them.
+    // The host is full, with the snapshots of any stack.
     host.as_root("cd /var/lib/bobbin/snapshots && seq -f 'other-%g.tar.zst' 250 | xargs touch");
     let full = store(&provider).create(&at_ms(1)).await.unwrap_err();
     assert_eq!(full.kind, ErrorKind::SnapshotsFull);

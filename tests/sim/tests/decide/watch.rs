@@ -376,7 +376,7 @@ fn reopened_pull_request_keeps_its_checkout() {
     assert!(now.due_at_ms.is_some_and(|at| at <= world.with(|s| s.now_ms)), "{:?}", now.due_at_ms);
     sweep(&world, "w2");
     assert!(matches!(sight(&world), CardSight::Seen(_)));
-    // What comes next ends it as ever.
+    // Once it is merged, the checkout moves.
     world.with(|s| s.pulls[0].1.state = PullRequestState::Merged);
     hint(&world);
     deliver_until_done(&world, &prompt("m3"), 1);

@@ -336,7 +336,7 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
     Some(format!("({})", said.join(" ")))
 }
 
-/// What the steps did is that of the prebuild's commit, whatever newer ones would have them do.
+/// The steps ran at the prebuild's commit; a newer commit may need more.
 fn prebuilt(set_up: &SetUp) -> String {
     let short = |commit: &Option<String>| commit.as_ref()?.get(..7).map(str::to_owned);
     let (then, now) = (short(&set_up.prebuilt_at), short(&set_up.commit));

@@ -305,7 +305,7 @@ impl Building {
         self.driver.session(s.records[group])
     }
 
-    /// The message that asks for this of the builder, by whoever asks first.
+    /// The message that asks the builder for this: the same one, however many ask.
     fn message_of(&self, work: &Work) -> u8 {
         let all = self.driver.messages();
         let at = all.iter().position(|message| message.work == *work);

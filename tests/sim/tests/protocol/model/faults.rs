@@ -71,7 +71,7 @@ pub enum Fault {
     KeyedBuilders,
     /// That a snapshot is gone is answered like an outage.
     GoneIsAnOutage,
-    /// What makes room for a prebuild is the oldest snapshot, whoever wanted it.
+    /// The oldest snapshot gives way to a prebuild, even one that a person made.
     AnythingGivesWay,
     /// Who makes room for a prebuild does not ask what is on record.
     RecordedGivesWay,

@@ -230,8 +230,8 @@ impl Building {
         s.snapshots.iter().filter(is_its).any(|one| self.is_usable(s, one))
     }
 
-    /// Whether a worker has reason to delete this snapshot of the builder, by what it knows: a newer one is ready, its
-    /// time is over, or it is of no use.
+    /// Whether what a worker has read lets it delete this snapshot of the builder: a newer one is ready, it has
+    /// expired, or it is of no use.
     fn may_go(
         &self,
         s: &State,
