@@ -3,7 +3,7 @@
 
 use bobbin_app::arrival::Arrival;
 use bobbin_app::dead;
-use bobbin_app::world::WorldParts;
+use bobbin_app::parts::WorldParts;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
 use bobbin_core::base::ids::Ms;

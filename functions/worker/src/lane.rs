@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
+use bobbin_app::parts::{self, Keyless, WorldParts};
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::visibility::Visibility;
-use bobbin_app::world::{self, Keyless, Live, WorldParts};
+use bobbin_app::world::Live;
 use bobbin_app::{forge_hints, opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
@@ -351,7 +352,7 @@ impl Worker {
 
     /// Counts a failed call to the table; returns what to do about it.
     fn counted(&self, error: &StoreError) -> Failure {
-        world::count_failure(&self.metrics, error);
+        parts::count_failure(&self.metrics, error);
         error.failure()
     }
 

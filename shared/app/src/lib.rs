@@ -20,6 +20,7 @@ pub mod opening;
 pub mod orphans;
 mod outside;
 pub mod overview;
+pub mod parts;
 mod performing;
 pub mod providers;
 mod reviews;

@@ -1,4 +1,4 @@
-//! Performs one effect with the clients, on the target that it names.
+//! One effect, with the clients for the target that it names.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::breaker::CallAdmission;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
-use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect};
+use bobbin_core::protocol::effect::{ChatEffect, ForgeEffect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
 use bobbin_core::protocol::target::Addressed;
@@ -15,8 +15,6 @@ use bobbin_core::records::account::of_another_account;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::message::Body;
-use bobbin_core::records::outside;
 use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::project_networks::revision_of;
@@ -30,7 +28,7 @@ use crate::sandboxes::{
     Moving, OpenedSecrets, RunContext, Sandboxes, Wanted, WorkTarget, unless_cancelled,
 };
 use crate::visibility::Visibility;
-use crate::world::{WorldParts, count_failure, counted};
+use crate::parts::{WorldParts, count_failure};
 use crate::{catalogue, providers};
 
 /// Longest wait for the agent to say what it offers. The first answer takes as long as its boot for the project (4 s,
@@ -64,14 +62,14 @@ impl<'a> Performing<'a> {
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(flags.clone());
     }
 
-    pub(crate) async fn perform(&self) -> Event {
-        let at = &self.asked.at;
-        let (thread, target) = (&at.thread, WorkTarget::from(at));
-        match self.asked.effect {
-            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
+    /// Posts, or tells somebody, in a chat.
+    pub(crate) async fn in_chat(&self, target: WorkTarget<'_>, effect: &ChatEffect) -> Event {
+        let thread = target.thread;
+        match effect {
+            ChatEffect::Post { turn, kind, at, post } => {
                 self.post(thread, turn, kind, at.as_ref(), post).await
             }
-            Effect::Chat(ChatEffect::PostArtifact { turn, index, file }) => {
+            ChatEffect::PostArtifact { turn, index, file } => {
                 match self.artifact(target, file).await {
                     Ok(bytes) => {
                         let post = Post::File(ShownFile { name: file.name(), bytes });
@@ -81,17 +79,17 @@ impl<'a> Performing<'a> {
                     Err(why) => Event::Unshown { why },
                 }
             }
-            Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
+            ChatEffect::Tell { thread: told, turn, word, archive } => {
                 let chat = &self.parts.chat;
                 match chat.notify_thread(told, turn, word, *archive).await {
                     // Not retried if the chat cannot be reached at all.
-                    Ok(()) | Err(Failure::NonRecoverable { .. }) => {
+                    Ok(()) | Err(Failure::NonRecoverable { .. } => {
                         Event::Told { thread: told.clone() }
                     }
                     Err(failure) => Event::Failed(failure),
                 }
             }
-            Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
+            ChatEffect::TellBeside { turn, people, word } => {
                 let chat = &self.parts.chat;
                 let told =
                     async { chat.of(thread)?.notify_outside(thread, turn, people, word).await };
@@ -103,64 +101,11 @@ impl<'a> Performing<'a> {
                     }
                 }
             }
-            Effect::FindName { name } => {
-                match self.parts.store.name(&thread.tenant(), name).await {
-                    Ok(whose) => Event::NameFound(whose),
-                    Err(error) => Event::Failed(counted(&self.parts.metrics, &error)),
-                }
-            }
-            Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
-                Ok(entries) => Event::Recalled(entries),
-                Err(error) => Event::Failed(error.failure()),
-            },
-            Effect::ListOptions { used } => {
-                Event::OptionsListed(self.list_options(target, used).await)
-            }
-            Effect::Queue { messages } => {
-                for message in messages {
-                    let sent = self.parts.queues.send(&Body::Message(message.clone())).await;
-                    if let Err(error) = sent {
-                        let seen = error.to_string();
-                        return Event::Failed(Failure::Outage { after_ms: 0, seen });
-                    }
-                }
-                Event::Queued
-            }
-            Effect::EndTools => match self.end_tools(target.sandbox, at.generation).await {
-                Ok(()) => Event::ToolsEnded,
-                Err(failure) => Event::Failed(failure),
-            },
-            Effect::FindAgent { of } => match self.record(of).await {
-                Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
-                Err(failure) => Event::Failed(failure),
-            },
-            Effect::FindPrebuild { builder } => match self.prebuild(builder).await {
-                Ok(found) => Event::PrebuildFound(found),
-                Err(failure) => Event::Failed(failure),
-            },
-            Effect::Wake { at_ms } => {
-                let group = at.sandbox.group();
-                if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
-                    tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
-                }
-                Event::Woken
-            }
-            Effect::Forge(effect) => {
-                self.at_forge(target, effect).await.unwrap_or_else(Event::Failed)
-            }
-            Effect::Sandbox(effect) => self.guarded(target, effect).await,
-            Effect::Agent(
-                effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
-            ) => self.left(target, effect).await,
-            Effect::Agent(effect) => match self.sandboxes().await {
-                Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
-                Err(failure) => Event::Failed(failure),
-            },
         }
     }
 
     /// The newest prebuild of a builder that was made as the target's sandbox would be.
-    async fn prebuild(&self, builder: &SandboxKey) -> Result<Option<Prebuild>, Failure> {
+    pub(crate) async fn prebuild(&self, builder: &SandboxKey) -> Result<Option<Prebuild>, Failure> {
         let record = self.record(builder).await?;
         let credentials = self.asked.at.credentials.as_deref();
         let Some(found) = record.and_then(|record| prebuild::newest(&record, credentials)) else {
@@ -171,7 +116,7 @@ impl<'a> Performing<'a> {
     }
 
     /// Performs an effect of the forge.
-    async fn at_forge(
+    pub(crate) async fn at_forge(
         &self,
         target: WorkTarget<'_>,
         effect: &ForgeEffect,
@@ -319,7 +264,7 @@ impl<'a> Performing<'a> {
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
-    async fn guarded(&self, target: WorkTarget<'_>, effect: &SandboxEffect) -> Event {
+    pub(crate) async fn guarded(&self, target: WorkTarget<'_>, effect: &SandboxEffect) -> Event {
         let named = &self.asked.at.provider;
         let tenants = &self.parts.tenants;
         let provider = named.as_deref().unwrap_or(tenants.configured());
@@ -382,7 +327,7 @@ impl<'a> Performing<'a> {
     }
 
     /// The agent's options, recorded in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn list_options(&self, target: WorkTarget<'_>, used: &Selection) -> AgentOptions {
+    pub(crate) async fn list_options(&self, target: WorkTarget<'_>, used: &Selection) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes().await?;

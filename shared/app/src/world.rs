@@ -1,38 +1,28 @@
 //! The real world: table, provider, agent and chats behind the core's ports.
 
-use std::sync::Arc;
-
-use bobbin_chat::Chats;
-use bobbin_cloud::aws::Aws;
-use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::config::Config;
-use bobbin_cloud::metrics::Metrics;
-use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::WorkerKeys;
-use bobbin_cloud::spans::{Span, Spans, Trace};
-use bobbin_cloud::store::{Left, Store, StoreError, Written};
-use bobbin_cloud::wake::Wakes;
+use bobbin_cloud::spans::{Span, Trace};
+use bobbin_cloud::store::{Left, StoreError, Written};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::ports::{Loaded, Performed, RecordsWrite, Saved, World};
-use bobbin_core::protocol::signals::{Alarm, TABLE_FAILED, USED, signals};
+use bobbin_core::protocol::signals::{USED, signals};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::message::Body;
+use bobbin_core::records::outside;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::Listed;
 
-use crate::accounts::Accounts;
-use crate::forge::StackForge;
+use crate::catalogue;
+use crate::parts::{WorldParts, counted};
 use crate::performing::Performing;
-use crate::sandboxes::Sandboxes;
-use crate::tenants::Tenants;
+use crate::sandboxes::WorkTarget;
 use crate::visibility::Visibility;
-use crate::{catalogue, clients};
 
 /// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
@@ -42,92 +32,6 @@ pub struct Live {
     receipt: String,
     /// Trace of the invocation.
     trace: Option<Trace>,
-}
-
-/// The clients of one process, shared by all deliveries.
-#[derive(Clone)]
-pub struct WorldParts {
-    /// Records, flags and ledger.
-    pub store: Store,
-    /// For messages to other groups.
-    pub queues: Queues,
-    /// Where turns are shown.
-    pub chat: Arc<Chats>,
-    /// Sandboxes and their agents, with the stack's own keys.
-    pub sandboxes: Arc<Sandboxes>,
-    /// Sandboxes of every tenant, with its own keys if it has stored some.
-    pub tenants: Arc<Tenants>,
-    /// The forge, if one is set up.
-    pub forge: Option<Arc<StackForge>>,
-    /// Wake-ups: a thread asks for a later poll.
-    pub wakes: Wakes,
-    /// Breakers of the providers.
-    pub breakers: Breakers,
-    /// Accounts in which the stack's own keys have been seen.
-    pub accounts: Accounts,
-    /// Counts for metrics.
-    pub metrics: Metrics,
-    /// Spans of a turn's time.
-    pub spans: Spans,
-    /// How long the ledger keeps a turn.
-    pub ledger_ms: u64,
-    /// How long an account is trusted to be the one on record: as long as a key that may have been replaced.
-    pub account_ms: u64,
-}
-
-/// The clients of a process that hold no key of ours: they outlive a key that is replaced.
-pub struct Keyless {
-    /// Records, flags and ledger.
-    pub store: Store,
-    /// For messages to other groups.
-    pub queues: Queues,
-    /// Wake-ups.
-    pub wakes: Wakes,
-    /// Breakers of the providers.
-    pub breakers: Breakers,
-    /// Counts for metrics.
-    pub metrics: Metrics,
-    /// Spans of a turn's time.
-    pub spans: Spans,
-}
-
-impl WorldParts {
-    /// The clients with these keys.
-    ///
-    /// # Errors
-    /// A sentence that names the unusable setting.
-    pub fn new(
-        keyless: Keyless,
-        aws: &Aws,
-        config: &Config,
-        keys: &WorkerKeys,
-    ) -> Result<Self, String> {
-        let Keyless { store, queues, wakes, breakers, metrics, spans } = keyless;
-        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
-        Ok(Self {
-            store,
-            queues,
-            wakes,
-            breakers,
-            // Another key may belong to another account.
-            accounts: Accounts::default(),
-            chat: Arc::new(clients::chat(config, keys)?),
-            sandboxes: tenants.of_stack(),
-            tenants,
-            forge: StackForge::new(aws, config, keys)?.map(Arc::new),
-            metrics,
-            spans,
-            ledger_ms: config.limits.record.ledger_ms,
-            account_ms: config.limits.tenant.secrets_ms,
-        })
-    }
-
-    /// Tells the chat what was read, before the first post of a delivery.
-    pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
-        if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {
-            chat.learn(session);
-        }
-    }
 }
 
 impl Live {
@@ -170,6 +74,68 @@ impl Live {
             let Usage { tokens, cost_micro_usd, files, added, removed, files_unknown: _ } =
                 entry.usage;
             tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "resources that a turn used");
+        }
+    }
+
+    /// Hands the effect to the client that performs it.
+    async fn event(&self, performing: &Performing<'_>) -> Event {
+        let at = &performing.asked.at;
+        let (thread, target) = (&at.thread, WorkTarget::from(at));
+        match performing.asked.effect {
+            Effect::Chat(effect) => performing.in_chat(target, effect).await,
+            Effect::FindName { name } => {
+                match self.parts.store.name(&thread.tenant(), name).await {
+                    Ok(whose) => Event::NameFound(whose),
+                    Err(error) => Event::Failed(counted(&self.parts.metrics, &error)),
+                }
+            }
+            Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
+                Ok(entries) => Event::Recalled(entries),
+                Err(error) => Event::Failed(error.failure()),
+            },
+            Effect::ListOptions { used } => {
+                Event::OptionsListed(performing.list_options(target, used).await)
+            }
+            Effect::Queue { messages } => {
+                for message in messages {
+                    let sent = self.parts.queues.send(&Body::Message(message.clone())).await;
+                    if let Err(error) = sent {
+                        let seen = error.to_string();
+                        return Event::Failed(Failure::Outage { after_ms: 0, seen });
+                    }
+                }
+                Event::Queued
+            }
+            Effect::EndTools => match performing.end_tools(target.sandbox, at.generation).await {
+                Ok(()) => Event::ToolsEnded,
+                Err(failure) => Event::Failed(failure),
+            },
+            Effect::FindAgent { of } => match performing.record(of).await {
+                Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
+                Err(failure) => Event::Failed(failure),
+            },
+            Effect::FindPrebuild { builder } => match performing.prebuild(builder).await {
+                Ok(found) => Event::PrebuildFound(found),
+                Err(failure) => Event::Failed(failure),
+            },
+            Effect::Wake { at_ms } => {
+                let group = at.sandbox.group();
+                if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
+                    tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
+                }
+                Event::Woken
+            }
+            Effect::Forge(effect) => {
+                performing.at_forge(target, effect).await.unwrap_or_else(Event::Failed)
+            }
+            Effect::Sandbox(effect) => performing.guarded(target, effect).await,
+            Effect::Agent(
+                effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
+            ) => performing.left(target, effect).await,
+            Effect::Agent(effect) => match performing.sandboxes().await {
+                Ok(sandboxes) => sandboxes.perform_agent(performing, target, effect).await,
+                Err(failure) => Event::Failed(failure),
+            },
         }
     }
 
@@ -258,7 +224,7 @@ impl World for Live {
     async fn perform(&self, asked: &Addressed<'_>) -> Performed {
         let began_ms = now_ms();
         let performing = Performing::new(&self.parts, asked, &self.visibility);
-        let event = performing.perform().await;
+        let event = self.event(&performing).await;
         let flags = performing.read();
         let ended_ms = now_ms();
         let took_ms = ended_ms.saturating_sub(began_ms);
@@ -286,17 +252,3 @@ impl World for Live {
     }
 }
 
-/// Counts a failure of the table, unless the table is well and only a newer worker's item or another write is in the
-/// way.
-pub fn count_failure(metrics: &Metrics, error: &StoreError) {
-    if !matches!(error, StoreError::Newer(_) | StoreError::Contended(_)) {
-        tracing::error!(event = TABLE_FAILED, %error, "the table failed a request of a delivery");
-        metrics.count(Alarm::ServiceAway, now_ms());
-    }
-}
-
-/// Counts the failure, and returns its class.
-pub(crate) fn counted(metrics: &Metrics, error: &StoreError) -> Failure {
-    count_failure(metrics, error);
-    error.failure()
-}

@@ -7,18 +7,24 @@ mod request;
 mod sandboxes;
 
 use bobbin_core::base::ids::Ms;
+use bobbin_core::records::message::{Want, Work};
+use bobbin_core::tenant::commands::{Command, Reach};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::act::UNKNOWN_COMMAND;
-use self::request::{AdmittedInteraction, Refused, refuse};
-use super::answer;
+use self::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use super::app::App;
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
-use super::interaction::Interaction;
+use super::commands::{SEND, help};
+use super::interaction::{Interaction, InvokedCommand};
 use super::verify::verify;
+use super::{answer, configure};
+use crate::commands::{Intent, Typist};
 use crate::endpoints::{EndpointSettings, Endpoints, RawRequest, Verifier};
 use crate::{HttpAnswer, Inbound};
+
+const UNKNOWN_COMMAND: &str = "This command no longer exists. `/help` shows the current ones.";
 
 /// Discord's endpoints; without an application they say that it is switched off.
 #[derive(Debug)]
@@ -89,7 +95,7 @@ pub fn interactions(
         && (2..=5).contains(&interaction.kind)
         && is_usable(&interaction.id)
     {
-        return answered(&interaction, app, now_ms);
+        return answered(interaction, app, now_ms);
     }
     // Only the type of a ping is read: its other fields are not guaranteed.
     let (words, note) = match serde_json::from_slice::<InteractionKind>(raw).map(|known| known.kind)
@@ -121,14 +127,15 @@ struct InteractionKind {
     kind: u64,
 }
 
-fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
+fn answered(mut interaction: Interaction, app: &App, now_ms: Ms) -> Inbound {
+    let said = interaction.data.take().unwrap_or_default();
     let outcome =
-        AdmittedInteraction::admitted(interaction, app, now_ms).and_then(
+        AdmittedInteraction::admitted(&interaction, app, now_ms).and_then(
             |request| match interaction.kind {
-                2 => request.command(&data(interaction)?),
-                3 => request.click(&data(interaction)?),
-                4 => request.typing(&data(interaction)?),
-                _ => request.form(&data(interaction)?),
+                2 => request.command(&data(said)?),
+                3 => request.click(&data(said)?),
+                4 => request.typing(&data(said)?),
+                _ => request.form(&data(said)?),
             },
         );
     if interaction.kind == 4 {
@@ -139,9 +146,62 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     outcome.unwrap_or_else(|Refused(words, note)| Inbound::only(answer::word(&words), note))
 }
 
-fn data<'a, T: Deserialize<'a>>(interaction: &'a Interaction) -> Result<T, Refused> {
-    let data = interaction.data.as_ref().unwrap_or(&Value::Null);
-    T::deserialize(data).or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
+fn data<T: DeserializeOwned>(said: Value) -> Result<T, Refused> {
+    T::deserialize(said).or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
+}
+
+impl AdmittedInteraction<'_> {
+    fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
+        let command = match (filled_in.kind, Command::named(&filled_in.name)) {
+            (1 | 0, Some(command)) => command,
+            (3, _) if filled_in.name == SEND => return self.send(filled_in),
+            _ => return refuse(UNKNOWN_COMMAND, "discord: unknown command"),
+        };
+        match command {
+            Command::Sandbox => self.prompt(filled_in, "`/sandbox`"),
+            Command::Say => {
+                self.thread()?;
+                self.prompt(filled_in, "`/say`")
+            }
+            Command::Config => match configure::change(filled_in) {
+                Ok(change) => Ok(self.control(
+                    self.here()?,
+                    Want::Configure { change },
+                    answer::deferred_word(),
+                    "discord: settings",
+                )),
+                Err(words) => refuse(words, "discord: settings not understood"),
+            },
+            Command::Setup => self.setup(filled_in),
+            Command::Help => Ok(Inbound::only(answer::word(&help()), "discord: help")),
+            command => self.intended(command, filled_in),
+        }
+    }
+
+    /// Commands that every chat reads alike.
+    fn intended(&self, command: Command, filled_in: &InvokedCommand) -> RequestOutcome {
+        if command.row().reach == Reach::Thread {
+            self.thread()?;
+        }
+        let typist =
+            Typist { by: &self.by, membership: &self.membership, in_thread: self.in_thread() };
+        let intent = Intent::of(command, filled_in, &typist)
+            .or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))?;
+        let thread = if intent.needs_thread(command) { self.thread()? } else { self.here()? };
+        match intent {
+            Intent::Control(want) => {
+                Ok(self.control(thread, want, answer::deferred_word(), command.row().name))
+            }
+            Intent::Work(work) => {
+                let answer = match &work {
+                    Work::Name { name, .. } => answer::naming(&self.by, name),
+                    Work::Reset { keeps_files, .. } => answer::resetting(&self.by, *keeps_files),
+                    _ => answer::deferred_word(),
+                };
+                Ok(self.message(thread, work, answer, command.row().name))
+            }
+        }
+    }
 }
 
 #[cfg(test)]

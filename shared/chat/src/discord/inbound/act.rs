@@ -1,79 +1,22 @@
-//! Handles commands, clicks, forms and completions.
+//! Handles clicks, forms and completions.
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
-use bobbin_core::records::message::{PublishStep, Want, Work};
-use bobbin_core::tenant::commands::{Command, Reach};
+use bobbin_core::records::message::{PublishStep, Want};
 
 use super::request::{AdmittedInteraction, RequestOutcome, refuse};
-use crate::commands::{Intent, Typist};
 use crate::discord::answer;
-use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
-use crate::discord::{completion, configure, editing, form};
+use crate::discord::{completion, editing, form};
 use crate::press::FormInput;
 use crate::{Inbound, Lookup, pull_request, pull_review, review};
 
-pub(super) const UNKNOWN_COMMAND: &str =
-    "This command no longer exists. `/help` shows the current ones.";
 const NOT_WHOLE: &str =
     "This message does not show the whole text, so it cannot be edited here. `/pr` shows it again.";
 const UNKNOWN_CONTROL: &str = "This button no longer works. `/help` shows the current commands.";
 
 impl AdmittedInteraction<'_> {
-    pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
-        let command = match (filled_in.kind, Command::named(&filled_in.name)) {
-            (1 | 0, Some(command)) => command,
-            (3, _) if filled_in.name == SEND => return self.send(filled_in),
-            _ => return refuse(UNKNOWN_COMMAND, "discord: unknown command"),
-        };
-        match command {
-            Command::Sandbox => self.prompt(filled_in, "`/sandbox`"),
-            Command::Say => {
-                self.thread()?;
-                self.prompt(filled_in, "`/say`")
-            }
-            Command::Config => match configure::change(filled_in) {
-                Ok(change) => Ok(self.control(
-                    self.here()?,
-                    Want::Configure { change },
-                    answer::deferred_word(),
-                    "discord: settings",
-                )),
-                Err(words) => refuse(words, "discord: settings not understood"),
-            },
-            Command::Setup => self.setup(filled_in),
-            Command::Help => Ok(Inbound::only(answer::word(&help()), "discord: help")),
-            command => self.intended(command, filled_in),
-        }
-    }
-
-    /// Commands that every chat reads alike.
-    fn intended(&self, command: Command, filled_in: &InvokedCommand) -> RequestOutcome {
-        if command.row().reach == Reach::Thread {
-            self.thread()?;
-        }
-        let typist =
-            Typist { by: &self.by, membership: &self.membership, in_thread: self.in_thread() };
-        let intent = Intent::of(command, filled_in, &typist)
-            .or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))?;
-        let thread = if intent.needs_thread(command) { self.thread()? } else { self.here()? };
-        match intent {
-            Intent::Control(want) => {
-                Ok(self.control(thread, want, answer::deferred_word(), command.row().name))
-            }
-            Intent::Work(work) => {
-                let answer = match &work {
-                    Work::Name { name, .. } => answer::naming(&self.by, name),
-                    Work::Reset { keeps_files, .. } => answer::resetting(&self.by, *keeps_files),
-                    _ => answer::deferred_word(),
-                };
-                Ok(self.message(thread, work, answer, command.row().name))
-            }
-        }
-    }
-
     /// Somebody types into an option: the caller reads the suggestions, in little time.
     pub(super) fn typing(&self, command: &InvokedCommand) -> RequestOutcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();

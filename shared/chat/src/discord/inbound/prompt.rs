@@ -7,6 +7,7 @@ use bobbin_core::tenant::settings::DefaultKind;
 
 use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use super::sandboxes;
+use crate::Inbound;
 use crate::commands::{FilledIn, numbered};
 use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use crate::discord::content::inline;
@@ -26,6 +27,9 @@ const NOT_HERE: &str =
     "A thread cannot be created in this kind of channel. Use `/sandbox` in a text channel.";
 const NOTHING_TO_SEND: &str =
     "This message has no text or files to send. Use this on another message, or type `/say`.";
+/// The queue may have accepted it all the same: the worker then sees this refusal, and starts nothing.
+const NOT_STARTED: &str =
+    "This could not be accepted just now, and nothing was started. Please try again";
 const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
 impl AdmittedInteraction<'_> {
@@ -146,7 +150,11 @@ impl AdmittedInteraction<'_> {
             prompt,
             reply: self.reply(),
         };
-        Ok(self.accepted(Body::Open(open), answer::deferred(), "discord: open"))
+        Ok(Inbound {
+            enqueue: Some(Body::Open(open)),
+            on_queue_failure: self.not_queued(NOT_STARTED),
+            ..Inbound::only(answer::deferred(), "discord: open")
+        })
     }
 
     /// A prompt for the thread of the interaction.

@@ -18,6 +18,10 @@ const PEOPLE_ONLY: &str = "Only people can use this.";
 const IN_THREADS_ONLY: &str =
     "Use this in a thread that has a sandbox. `/sandbox` in a channel starts one.";
 
+/// The queue may have accepted it, with its answer arriving too late.
+const REPEAT_IT: &str =
+    "Bobbin does not know whether this was accepted. Trying again does no harm";
+
 /// Why nothing is started, in words for the person; and the note for the log.
 pub(super) struct Refused(pub(super) String, pub(super) &'static str);
 
@@ -156,7 +160,11 @@ impl<'a> AdmittedInteraction<'a> {
             accepted_at_ms: self.now_ms,
             work,
         };
-        self.accepted(Body::Message(message), answer, note)
+        Inbound {
+            enqueue: Some(Body::Message(message)),
+            on_queue_failure: self.not_queued(words::MAYBE_TAKEN),
+            ..Inbound::only(answer, note)
+        }
     }
 
     pub(super) fn control(
@@ -174,7 +182,11 @@ impl<'a> AdmittedInteraction<'a> {
             membership: self.membership.clone(),
             want,
         };
-        self.accepted(Body::Control(control), answer, note)
+        Inbound {
+            enqueue: Some(Body::Control(control)),
+            on_queue_failure: self.not_queued(REPEAT_IT),
+            ..Inbound::only(answer, note)
+        }
     }
 
     pub(super) fn reply(&self) -> Reply {
@@ -184,30 +196,11 @@ impl<'a> AdmittedInteraction<'a> {
         }
     }
 
-    pub(super) fn accepted(&self, body: Body, answer: HttpAnswer, note: &'static str) -> Inbound {
-        // The queue may have accepted it, with its answer arriving too late. For a task that opens a thread, the worker
-        // sees this refusal and starts nothing; everything else goes on, so nobody is told that nothing was started.
-        let happened = match &body {
-            Body::Open(_) => {
-                "This could not be accepted just now, and nothing was started. Please try again"
-            }
-            Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_)
-            | Body::Announce(_)
-            | Body::Overview(_)
-            | Body::DeadLetters(_)
-            | Body::Forge(_) => {
-                "Bobbin does not know whether this was accepted. Trying again does no harm"
-            }
-        };
-        let words = format!(
+    /// The answer if the queue does not accept: `happened`, and the reference for the operator.
+    pub(super) fn not_queued(&self, happened: &str) -> HttpAnswer {
+        answer::word(&format!(
             "{happened}; if it keeps failing, give the operator this reference: `{}`",
             self.interaction.id
-        );
-        Inbound {
-            enqueue: Some(body),
-            on_queue_failure: answer::word(&words),
-            ..Inbound::only(answer, note)
-        }
+        ))
     }
 }
