@@ -1,9 +1,12 @@
 //! Why a check failed.
 
+use std::time::Duration;
+
 use bobbin_core::base::credentials::redact;
 use bobbin_http::{AllowedHosts, Http, HttpError, Method, broken, host_of};
 use reqwest::Url;
 use serde::Deserialize;
+use tokio::time::sleep;
 
 use super::job_log::{LogCut, StepTime};
 use super::rest::{By, Call, RestClient, RestError};
@@ -15,6 +18,10 @@ use crate::pull_requests::{CheckAnnotation, CheckFailure};
 const ANNOTATIONS: &str = "50";
 /// Most bytes of a log that are read; what is kept of them is less.
 const LOG_READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Reads of a log that is not there: a job is shown as failed before its log is stored (field reports).
+const LOG_READS_MAX: u32 = 3;
+/// Pause between two of them.
+const LOG_PAUSE_MS: u64 = 1_000;
 /// Hosts behind GitHub that keep logs (field reports; GitHub names none). Of Azure's, its own accounts alone.
 const LOG_HOSTS: [&str; 2] = [".blob.core.windows.net", ".actions.githubusercontent.com"];
 const LOG_ACCOUNTS: &str = "productionresultssa";
@@ -101,29 +108,46 @@ pub(super) async fn read(
         let times = failed.iter().filter_map(StepBody::time).collect();
         failure.steps = failed.into_iter().map(|step| step.name).collect();
         let path = [&repository[..], &["actions", "jobs", job, "logs"]].concat();
-        failure.log = log(rest, addresses, Call::get(by, &path), times).await?;
+        failure.log = log_soon(rest, addresses, &Call::get(by, &path), times).await?;
     }
     Ok(failure)
 }
 
-/// The log behind a redirect; empty if there is none, or none any more.
+/// The log of a job, waited for; empty if there is none, or none any more.
+async fn log_soon(
+    rest: &RestClient,
+    addresses: &Addresses,
+    call: &Call<'_>,
+    steps: Vec<StepTime>,
+) -> Result<String, RestError> {
+    for _ in 1..LOG_READS_MAX {
+        if let Some(log) = log(rest, addresses, call.clone(), steps.clone()).await? {
+            return Ok(log);
+        }
+        sleep(Duration::from_millis(LOG_PAUSE_MS)).await;
+    }
+    Ok(log(rest, addresses, call.clone(), steps).await?.unwrap_or_default())
+}
+
+/// The log behind a redirect; `None` if it is not there.
 async fn log(
     rest: &RestClient,
     addresses: &Addresses,
     call: Call<'_>,
     steps: Vec<StepTime>,
-) -> Result<String, RestError> {
-    let Some(address) = rest.location(call).await?.filter(|address| is_log_address(address)) else {
-        return Ok(String::new());
+) -> Result<Option<String>, RestError> {
+    let Some(address) = rest.location(call).await? else {
+        return Ok(None);
     };
     let logs = log_client(addresses)?;
     // A log at another host is none.
-    let Ok(request) = logs.request(Method::GET, &address) else {
-        return Ok(String::new());
+    let request = logs.request(Method::GET, &address).ok().filter(|_| is_log_address(&address));
+    let Some(request) = request else {
+        return Ok(Some(String::new()));
     };
     let mut response = logs.open(request).await?;
     if !response.status().is_success() {
-        return Ok(String::new());
+        return Ok(None);
     }
     let mut cut = LogCut::new(steps);
     let mut read = 0;
@@ -134,7 +158,7 @@ async fn log(
             break;
         }
     }
-    Ok(redact(&cut.text()))
+    Ok(Some(redact(&cut.text())))
 }
 
 /// Whether an address is none of a stranger's account at Azure. The client's own rules decide about its host.

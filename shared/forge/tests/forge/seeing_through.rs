@@ -40,7 +40,7 @@ fn refusal(status: u16, message: &str) -> Reply {
 }
 
 /// A failed job of GitHub's own continuous integration.
-async fn failed_job(log: Reply) -> (World, CheckFailure) {
+async fn failed_job(logs: impl IntoIterator<Item = Reply>) -> (World, CheckFailure) {
     let world = world().await;
     world.on(
         "GET /repos/acme/web/check-runs/9",
@@ -68,7 +68,9 @@ async fn failed_job(log: Reply) -> (World, CheckFailure) {
     let to = format!("{}/actions-results/77/job-logs.txt?sig=link", world.base());
     let led = reply(302, Value::Null).undescribed().with("location", to);
     world.on("GET /repos/acme/web/actions/jobs/77/logs", led);
-    world.on("GET /actions-results/77/job-logs.txt", log);
+    for log in logs {
+        world.on("GET /actions-results/77/job-logs.txt", log);
+    }
     let failure = world.github().check_failure(&at(), 9).await.unwrap();
     assert_eq!(rights(&world), json!({"actions": "read", "checks": "read"}));
     (world, failure)
@@ -79,7 +81,7 @@ async fn failure_has_annotations_and_failed_step() {
     let log = "2026-11-28T08:00:01.1234567Z cloning\n\
         2026-11-28T08:00:02.0000000Z $ npm test\n\
         2026-11-28T08:00:02.5000000Z TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyzA\n";
-    let (world, failure) = failed_job(Reply::text(log)).await;
+    let (world, failure) = failed_job([Reply::text(log)]).await;
     assert_eq!(failure.steps, ["npm test"]);
     assert!(failure.log.starts_with("$ npm test\nTOKEN="), "{}", failure.log);
     assert!(!format!("{failure:?}").contains("ghp_"), "{failure:?}");
@@ -99,8 +101,18 @@ async fn failure_has_annotations_and_failed_step() {
 
 #[tokio::test]
 async fn missing_log_leaves_the_rest() {
-    let (_, failure) = failed_job(refusal(404, "BlobNotFound")).await;
+    let (_, failure) = failed_job([refusal(404, "BlobNotFound")]).await;
     assert_eq!((&*failure.log, failure.annotations.len()), ("", 1));
+}
+
+#[tokio::test]
+async fn late_log_is_read_again() {
+    let late = [refusal(404, "BlobNotFound"), Reply::text("2026-11-28T08:00:02.0000000Z red\n")];
+    let (world, failure) = failed_job(late).await;
+    assert_eq!(failure.log, "red\n");
+    // Each link is good for a minute: the second read asks for its own.
+    let asked = world.lines().iter().filter(|line| line.ends_with("/jobs/77/logs")).count();
+    assert_eq!(asked, 2);
 }
 
 #[tokio::test]
