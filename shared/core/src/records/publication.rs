@@ -1,10 +1,10 @@
-//! The way of a thread's work to a pull request: what a person is shown, what is pushed, and where it ended.
+//! A thread's work on its way to a pull request: what a person is shown, what is pushed, and how it ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, TurnId};
 use crate::base::person::Person;
-use crate::records::watch::Watch;
+use crate::records::watch::{HeardRemarks, Watch};
 
 /// Begins the name of every branch that Bobbin makes.
 pub const BRANCHES: &str = "bobbin/";
@@ -41,6 +41,9 @@ pub struct Publication {
     /// The watch of that, until it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
+    /// Comments that its earlier watches have heard: nothing is begun for them again.
+    #[serde(default, skip_serializing_if = "HeardRemarks::is_empty")]
+    pub heard: HeardRemarks,
     /// It is merged or closed: the thread's next turn starts from the newest commit of the branch that it went into.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended: bool,
@@ -70,18 +73,27 @@ pub struct Published {
     /// Of those beside it.
     #[serde(default, rename = "published_beside", skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<PublishedBeside>,
-    /// The last message about one of them that has waited for turns of other threads.
+    /// The last message about one of them that has waited, or was delivered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waited: Option<WaitedForTurns>,
+    pub waited: Option<WaitedMessage>,
 }
 
-/// A message that has waited for turns of other threads.
+/// A message that has waited, or was delivered again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct WaitedForTurns {
+pub struct WaitedMessage {
     /// The message.
     pub id: TurnId,
-    /// Its deliveries until the last that found one: they have not failed.
+    /// Its deliveries that have not failed: they waited, or could not even read and write the record.
     pub deliveries: u32,
+    /// The last of its deliveries that is on record.
+    #[serde(default)]
+    pub last: u32,
+    /// Since when a service that it needs does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_since_ms: Option<Ms>,
+    /// The thread was told that it waits for turns of other threads.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_told: bool,
 }
 
 /// Branch and pull request of a repository beside the thread's.
@@ -141,6 +153,42 @@ impl Published {
         let own = self.publication.iter().map(|publication| (None, publication));
         let beside = self.beside.iter().map(|one| (Some(one.repository), &one.publication));
         own.chain(beside)
+    }
+
+    /// Their watches, to be changed.
+    pub fn watches_mut(&mut self) -> impl Iterator<Item = &mut Watch> {
+        let beside = self.beside.iter_mut().map(|one| &mut one.publication);
+        self.publication.iter_mut().chain(beside).filter_map(|one| one.watch.as_mut())
+    }
+
+    /// How often this message was tried, with this delivery of it.
+    pub fn tries(&mut self, id: &TurnId, receive: u32) -> u32 {
+        if receive <= 1 {
+            return receive;
+        }
+        let waited = self.delivered(id);
+        let known = waited.last.max(waited.deliveries);
+        waited.deliveries += receive.saturating_sub(known + 1);
+        waited.last = receive;
+        receive.saturating_sub(waited.deliveries)
+    }
+
+    /// This delivery of the message waits: none of its deliveries so far counts as a try.
+    pub fn waits(&mut self, id: &TurnId, receive: u32) -> &mut WaitedMessage {
+        let waited = self.delivered(id);
+        (waited.deliveries, waited.last) = (receive, receive);
+        waited
+    }
+
+    fn delivered(&mut self, id: &TurnId) -> &mut WaitedMessage {
+        self.waited.take_if(|waited| waited.id != *id);
+        self.waited.get_or_insert_with(|| WaitedMessage {
+            id: id.clone(),
+            deliveries: 0,
+            last: 1,
+            out_since_ms: None,
+            is_told: false,
+        })
     }
 }
 
@@ -221,9 +269,9 @@ pub struct Proposal {
     pub body: String,
 }
 
-/// Most of a proposal's texts that every chat shows whole, in units of [`Proposal::is_surely_shown`].
+/// Longest texts of a proposal that every chat shows whole, in units of [`Proposal::is_surely_shown`].
 const SURELY_SHOWN_UNITS_MAX: usize = 2_000;
-/// What a character takes at the most that is not shown as it is.
+/// The most units of a character that is shown escaped.
 const ODD_UNITS: usize = 10;
 
 impl Proposal {
@@ -409,7 +457,7 @@ impl Publication {
         self.has_ended && self.watch.is_none()
     }
 
-    /// A publication on this branch of which nothing is pushed.
+    /// A publication on this branch, with nothing pushed yet.
     #[must_use]
     pub const fn new(branch: String) -> Self {
         Self {
@@ -421,6 +469,7 @@ impl Publication {
             pressed: None,
             pull_request: None,
             watch: None,
+            heard: HeardRemarks::NONE,
             has_ended: false,
             updated: None,
         }
@@ -498,7 +547,7 @@ pub fn quoted(text: &str, chars_max: usize) -> String {
 /// Somebody's words as part of a text for a forge, by the rules of [`quoted`], and not as a quotation.
 #[must_use]
 pub fn inert(text: &str, chars_max: usize) -> String {
-    // What a press on GitHub's page would commit has to be exactly what was written, and that it is not any more.
+    // A suggestion, which a press on GitHub's page commits, must be exactly what was written; this text no longer is.
     let plain = |line: &str| {
         let fence = line.trim_start_matches([' ', '\t', '>']).trim_start_matches(['`', '~']);
         let is_fence = fence.len() < line.len()
@@ -559,6 +608,18 @@ pub fn branch(subject: &str, hash: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deliveries_that_waited_are_no_tries() {
+        let (mut published, id) = (Published::default(), TurnId::from("p-1"));
+        let mut tries = |receive| published.tries(&id, receive);
+        assert_eq!([1, 2, 2, 3].map(&mut tries), [1, 2, 2, 3]);
+        // Meanwhile nobody could read or write the record.
+        assert_eq!([20, 21].map(&mut tries), [4, 5]);
+        published.waits(&id, 22);
+        assert_eq!([23, 24].map(|receive| published.tries(&id, receive)), [1, 2]);
+        assert_eq!(published.tries(&"p-2".into(), 7), 2);
+    }
 
     #[test]
     fn quoted_words_mention_nobody() {

@@ -29,7 +29,7 @@ pub struct Watch {
     /// Its card, once posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
-    /// A first card was about to be posted: it may stand there with what another delivery saw.
+    /// A first card was about to be posted: it may exist, and show what another delivery saw.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_posting: bool,
     /// Digest of what the card is sure to show.
@@ -58,10 +58,10 @@ pub struct Watch {
     /// What is still to be done below the pull request, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<PullRequestResponse>,
-    /// Tries of the first of them that have failed.
+    /// Failed tries of the first one.
     #[serde(default, skip_serializing_if = "is_none")]
     pub response_failures: u32,
-    /// Polls that have failed since one did not; of one that has ended, tries to tell that.
+    /// Failed polls since the last good one; once the pull request has ended, failed tries to tell that.
     #[serde(default)]
     pub failures: u32,
 }
@@ -72,7 +72,7 @@ pub struct BegunFixes {
     /// The one that was offered last, if the thread has several repositories: its name tells which repository's it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
-    /// Names, newest last: none is begun for twice. Those of a fix that was not answered are taken out.
+    /// Names, newest last: no fix is begun for one of them again. Those of a fix that was not answered are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Review threads, newest last.
@@ -110,11 +110,7 @@ impl Watch {
                 threads: Vec::new(),
                 unanswered: 0,
             },
-            heard: HeardRemarks {
-                remarks: Vec::new(),
-                refused: Vec::new(),
-                has_told_connect: false,
-            },
+            heard: HeardRemarks::NONE,
             responses: Vec::new(),
             response_failures: 0,
             failures: 0,
@@ -144,12 +140,16 @@ pub struct HeardRemarks {
     /// The newest of those that did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Remark>,
-    /// Somebody who may not ask was told what it takes.
+    /// Somebody who may not ask was told what is required.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_told_connect: bool,
 }
 
 impl HeardRemarks {
+    /// Nothing was heard.
+    pub const NONE: Self =
+        Self { remarks: Vec::new(), refused: Vec::new(), has_told_connect: false };
+
     /// Whether this one was dealt with.
     #[must_use]
     pub fn has(&self, remark: Remark) -> bool {
@@ -163,7 +163,7 @@ impl HeardRemarks {
         self.refused.drain(..surplus);
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.remarks.is_empty() && self.refused.is_empty()
     }
 }
@@ -178,6 +178,12 @@ pub struct Fix {
     pub after: u32,
     /// The message of the press.
     pub press: TurnId,
+    /// The last press of the thread since, if nothing but presses has ended after that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_press: Option<TurnId>,
+    /// Its turn and the push of that are queued.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_queued: bool,
     /// Names of what it is for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<String>,

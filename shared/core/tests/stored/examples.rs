@@ -33,7 +33,7 @@ use bobbin_core::records::prebuild::{
 };
 use bobbin_core::records::publication::{
     BranchUpdate, Pressed, Proposal, Publication, Published, PublishedBeside, PullRequestRef,
-    PullRequestState, WaitedForTurns,
+    PullRequestState, WaitedMessage,
 };
 use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::responses::{NewRemark, PullRequestResponse, Remark};
@@ -334,7 +334,13 @@ fn session(stage: Stage) -> Session {
         published: Published {
             publication: Some(publication()),
             beside: vec![PublishedBeside { repository: 1_296_270, publication: publication() }],
-            waited: Some(WaitedForTurns { id: "p-3".into(), deliveries: 4 }),
+            waited: Some(WaitedMessage {
+                id: "p-3".into(),
+                deliveries: 4,
+                last: 5,
+                out_since_ms: Some(T),
+                is_told: true,
+            }),
         },
         review: Some(review()),
         spent: 1_230_000,
@@ -397,6 +403,7 @@ fn publication() -> Publication {
         pressed: Some(Pressed { id: "p-1".into(), by: anna(), proposal, is_pushed: true }),
         pull_request: Some(PullRequestRef { number: 7, page }),
         watch: Some(watch()),
+        heard: heard(),
         has_ended: true,
         updated: Some(BranchUpdate {
             at_ms: T,
@@ -430,16 +437,14 @@ fn watch() -> Watch {
             name: "0123456789abcdef01234567".to_owned(),
             after: 1,
             press: "p-2".into(),
+            last_press: Some("p-4".into()),
+            is_queued: true,
             items: vec!["89abcdef0123456789abcdef".to_owned()],
             threads: vec![FixedThread { id: "PRRT_1".to_owned(), top: 11, is_bots: true }],
             reviewers: vec!["ada".to_owned()],
             asks: true,
         }),
-        heard: HeardRemarks {
-            refused: vec![Remark::Whole(14)],
-            remarks: vec![Remark::Line(12), Remark::Whole(13)],
-            has_told_connect: true,
-        },
+        heard: heard(),
         responses: responses(),
         response_failures: 1,
         begun: BegunFixes {
@@ -449,6 +454,14 @@ fn watch() -> Watch {
             unanswered: 1,
         },
         ..Watch::new("p-1".into(), repository(), Some("C0BOBBIN01".to_owned()), T + 1)
+    }
+}
+
+fn heard() -> HeardRemarks {
+    HeardRemarks {
+        refused: vec![Remark::Whole(14)],
+        remarks: vec![Remark::Line(12), Remark::Whole(13)],
+        has_told_connect: true,
     }
 }
 

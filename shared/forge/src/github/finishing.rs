@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::rest::{By, Call, RestClient, RestError};
+use super::trees::{CommitBody, ComparisonBody};
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::RepositoryName;
 
@@ -20,6 +21,7 @@ struct OpenPullBody {
     #[serde(default)]
     draft: bool,
     head: OpenHeadBody,
+    base: OpenBaseBody,
 }
 
 #[derive(Deserialize)]
@@ -27,7 +29,18 @@ struct OpenHeadBody {
     sha: String,
 }
 
-/// The ways to merge that a repository allows; who may not push is not told.
+#[derive(Deserialize)]
+struct OpenBaseBody {
+    #[serde(rename = "ref")]
+    branch: String,
+}
+
+#[derive(Deserialize)]
+struct ParentsBody {
+    parents: Vec<CommitBody>,
+}
+
+/// The ways to merge that a repository allows; callers who may not push are not told.
 #[derive(Deserialize)]
 struct WaysBody {
     allow_merge_commit: Option<bool>,
@@ -50,7 +63,7 @@ impl WaysBody {
 /// A pull request of a repository, for one operation.
 pub(super) struct Finishing<'a> {
     pub(super) rest: &'a RestClient,
-    /// Who looks: the installation.
+    /// The caller: the installation.
     pub(super) by: By<'a>,
     /// Who acts.
     pub(super) person: By<'a>,
@@ -134,7 +147,7 @@ impl Finishing<'_> {
             Err(error) => error,
         };
         match (&error, error.status()) {
-            (_, Some(422)) if error.says("expected head sha") => Ok(ActEnd::HeadMoved),
+            (_, Some(422)) if error.says("expected head sha") => self.updated_before(head).await,
             (_, Some(422)) if error.says("no new commits") => Ok(ActEnd::Done),
             (_, Some(422)) if error.says("conflict") => Ok(ActEnd::Conflicts),
             (RestError::Refused(refusal), Some(403 | 422)) => {
@@ -142,6 +155,28 @@ impl Finishing<'_> {
             }
             _ => Err(error.into()),
         }
+    }
+
+    /// The head is another than the one that was seen: perhaps since an earlier call merged the base into that one.
+    async fn updated_before(&self, seen: &str) -> ForgeResult<ActEnd> {
+        let pull = self.pull().await?;
+        let (owner, name) = (self.name.owner(), self.name.name());
+        let path = ["repos", owner, name, "git", "commits", &pull.head.sha];
+        let head: ParentsBody = self.rest.read(Call::get(self.person, &path)).await?;
+        let [before, merged] = &*head.parents else {
+            return Ok(ActEnd::HeadMoved);
+        };
+        if before.sha.to_string() != seen {
+            return Ok(ActEnd::HeadMoved);
+        }
+        let both = format!("{}...{}", pull.base.branch, merged.sha);
+        let path = ["repos", owner, name, "compare", &both];
+        // The first page lists changed files with their differences; no other does.
+        let query = [("per_page", "1"), ("page", "2")];
+        let compared = self.rest.read(Call::get(self.person, &path).with(&query)).await;
+        let compared: ComparisonBody = compared?;
+        let is_of_base = compared.merge_base_commit.sha == merged.sha;
+        Ok(if is_of_base { ActEnd::Done } else { ActEnd::HeadMoved })
     }
 }
 

@@ -682,7 +682,7 @@ async fn refused_push_has_a_sentence_of_ours() {
     let table = [
         (
             "error: GH001: Large files detected.",
-            "A file is larger than GitHub takes: 100 MB at most.",
+            "A file is larger than GitHub accepts: 100 MB at most.",
         ),
         (
             "error: GH006: Protected branch update failed for refs/heads/main.",
@@ -694,7 +694,7 @@ async fn refused_push_has_a_sentence_of_ours() {
         ),
         (
             "error: GH013: Repository rule violations found for refs/heads/main.\n- Commits must have verified signatures.",
-            "The repository takes signed commits alone, and those of an agent are not signed.",
+            "The repository accepts only signed commits, and an agent's are not signed.",
         ),
         (
             "error: GH013: Repository rule violations found for refs/heads/main.\n- Push cannot contain secrets",

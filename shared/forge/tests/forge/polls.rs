@@ -240,6 +240,25 @@ async fn required_checks_are_of_rules_and_protection() {
     world.one("DELETE /installation/token");
 }
 
+/// GitHub's words on private repositories of free plans, and of an app without the permission.
+#[tokio::test]
+async fn plan_without_rules_requires_no_check() {
+    let world = World::start().await;
+    world.minting();
+    let refusal = |message: &str| reply(403, json!({"message": message, "documentation_url": "x"}));
+    let rules = "GET /repos/acme/web/rules/branches/main";
+    let plan = "Upgrade to GitHub Pro or make this repository public to enable this feature.";
+    world.on(rules, refusal(plan));
+    world.on(rules, refusal("Resource not accessible by integration"));
+    let branch = json!({"name": "main", "protection": {"enabled": false}});
+    world.on("GET /repos/acme/web/branches/main", reply(200, branch).undescribed());
+    let github = world.github();
+    let found = github.required_checks(&at(), "main").await.unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    let error = github.required_checks(&at(), "main").await.unwrap_err();
+    assert!(matches!(error.kind, ForgeErrorKind::Refused { .. }), "{error:?}");
+}
+
 #[tokio::test]
 async fn writers_are_asked_for_by_permission() {
     let world = World::start().await;

@@ -29,7 +29,7 @@ fn rights(world: &World) -> Value {
 fn pull(with: Value) -> Reply {
     let mut body = json!({
         "number": 5, "node_id": "PR_5", "state": "open", "draft": false, "merged_at": null,
-        "head": {"sha": HEAD},
+        "head": {"sha": HEAD}, "base": {"ref": "main"},
     });
     body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
     reply(200, body)
@@ -335,12 +335,39 @@ async fn thread_that_is_not_resolved_is_refused() {
     assert_eq!(error.failure, Failure::NonRecoverable { advice: why.to_owned() });
 }
 
+const UPDATE: &str = "PUT /repos/acme/web/pulls/5/update-branch";
+
+#[tokio::test]
+async fn repeated_branch_update_finds_it_done() {
+    let (head, base, other) = ("b".repeat(40), "c".repeat(40), "d".repeat(40));
+    for (parents, common, end) in [
+        ([HEAD, &*base].as_slice(), &base, ActEnd::Done),
+        // What was merged is not of the base.
+        ([HEAD, &*base].as_slice(), &other, ActEnd::HeadMoved),
+        // Somebody has pushed: onto the head, or onto what the update made of it.
+        ([HEAD].as_slice(), &base, ActEnd::HeadMoved),
+        ([&*other, &*base].as_slice(), &base, ActEnd::HeadMoved),
+    ] {
+        let world = world().await;
+        world.on(UPDATE, refusal(422, "expected head sha didn’t match current head ref."));
+        world.on(PULL, pull(json!({"head": {"sha": head}})));
+        let parents: Vec<Value> = parents.iter().map(|sha| json!({"sha": sha})).collect();
+        let commit = format!("GET /repos/acme/web/git/commits/{head}");
+        world.on(&commit, reply(200, json!({"parents": parents})));
+        let compared = format!("GET /repos/acme/web/compare/main...{base}");
+        world.on(&compared, reply(200, json!({"merge_base_commit": {"sha": common}})));
+        let person = PERSON.to_owned().into();
+        let act = (PullRequestAct::UpdateBranch, HEAD);
+        assert_eq!(world.github().act(&at(), 5, act, &person).await.unwrap(), end, "{parents:?}");
+        // The app's own token of this operation may not read commits.
+        assert_eq!(world.one(&commit).bearer(), PERSON);
+    }
+}
+
 #[tokio::test]
 async fn branch_update_is_bound_to_the_seen_head() {
-    let update = "PUT /repos/acme/web/pulls/5/update-branch";
     for (answer, end) in [
         (reply(202, json!({})), ActEnd::Done),
-        (refusal(422, "expected head sha didn’t match current head ref."), ActEnd::HeadMoved),
         (refusal(422, "There are no new commits on the base branch."), ActEnd::Done),
         (refusal(422, "merge conflict between base and head"), ActEnd::Conflicts),
         (
@@ -349,19 +376,19 @@ async fn branch_update_is_bound_to_the_seen_head() {
         ),
     ] {
         let world = world().await;
-        world.on(update, answer);
+        world.on(UPDATE, answer);
         let github = world.github();
         let person = PERSON.to_owned().into();
         assert_eq!(
             github.act(&at(), 5, (PullRequestAct::UpdateBranch, HEAD), &person).await.unwrap(),
             end
         );
-        let seen = world.one(update);
+        let seen = world.one(UPDATE);
         assert_eq!(seen.bearer(), PERSON);
         assert_eq!(seen.body, json!({"expected_head_sha": HEAD}));
     }
     let world = world().await;
-    world.on(update, refusal(401, "Bad credentials"));
+    world.on(UPDATE, refusal(401, "Bad credentials"));
     let person = PERSON.to_owned().into();
     let error = world
         .github()

@@ -1,7 +1,7 @@
 //! **Fix** on the card of a pull request: one turn for one state, and the push of what it did.
 
 use super::publish::{FIRST, holds, notices, publish, published};
-use super::watch::{QUIET_MS, check, has_checks, hint, passes, polls, seen, shows, sweep};
+use super::watch::{POLL_MS, QUIET_MS, check, has_checks, hint, passes, polls, seen, shows, sweep};
 use super::*;
 use bobbin_core::records::card::Review;
 use bobbin_core::records::checks::CheckState;
@@ -134,6 +134,90 @@ fn task_between_fix_and_push_asks_again() {
     deliver_until_done(&world, &prompt("m9"), 1);
     deliver_until_done(&world, push, 1);
     assert_eq!((pushes(&world), reviews_of(&world, SECOND)), (1, 1));
+}
+
+#[test]
+fn task_before_the_fix_asks_again() {
+    let world = red();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    deliver_until_done(&world, &prompt("m9"), 1);
+    works(&world, SECOND, "a.txt");
+    assert_eq!((pushes(&world), reviews_of(&world, SECOND)), (1, 1));
+}
+
+#[test]
+fn task_sent_into_the_fix_asks_again() {
+    let world = red();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    wants_now(&world, "m3");
+    works(&world, SECOND, "a.txt");
+    let has_joined = |one: &Outcome| matches!(one, Outcome::Joined { .. });
+    assert_eq!(outcomes(&world).iter().filter(|one| has_joined(one)).count(), 1);
+    assert_eq!((pushes(&world), reviews_of(&world, SECOND)), (1, 1));
+}
+
+#[test]
+fn checkout_of_several_threads_asks_again() {
+    let world = red();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    world.with(|s| {
+        let sandbox = &mut s.record.as_mut().unwrap().sandbox;
+        sandbox.sharing.name = Some("front".parse().unwrap());
+    });
+    works(&world, SECOND, "a.txt");
+    assert_eq!((pushes(&world), reviews_of(&world, SECOND)), (1, 1));
+}
+
+#[test]
+fn press_waits_out_an_outage() {
+    for effect in ["read_outgoing", "read_failures", "queue"] {
+        let world = red();
+        let name = offered(&world).unwrap();
+        world.with(|s| s.fail.insert(effect, vec![outage(Out::Provider); 9]));
+        let receives = deliver_until_done(&world, &press("x1", &name), 1);
+        assert_eq!((receives, queued(&world).len()), (10, 2), "{effect}: {:?}", notices(&world));
+    }
+}
+
+#[test]
+fn push_of_a_long_fix_waits_out_an_outage() {
+    let world = red();
+    let name = offered(&world).unwrap();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    holds(&world, SECOND);
+    let [turn, push] = &queued(&world)[..] else { panic!() };
+    deliver_until_done(&world, turn, 1);
+    passes(&world, 4 * POLL_MS);
+    world.with(|s| s.fail.insert("push", vec![outage(Out::Provider); 9]));
+    deliver_until_done(&world, push, 1);
+    assert_eq!(pushes(&world), 2, "{:?}", notices(&world));
+}
+
+#[test]
+fn fix_that_was_not_queued_is_offered_again() {
+    let world = red();
+    let name = offered(&world).unwrap();
+    world.with(|s| s.fail.insert("queue", vec![outage(Out::Provider); 100]));
+    let begun_ms = world.now_ms();
+    deliver_until_done(&world, &press("x1", &name), 1);
+    let (took_ms, most_ms) = (world.now_ms() - begun_ms, Limits::DEFAULT.retry.outage_ms);
+    assert!((most_ms..2 * most_ms).contains(&took_ms), "{took_ms}");
+    assert_eq!((queued(&world).len(), offered(&world)), (0, Some(name.clone())));
+    // The next presser may not use Bobbin any more before it is queued.
+    world.with(|s| s.fail.insert("queue", vec![outage(Out::Provider)]));
+    assert_ne!(deliver(&world, &press("x2", &name), 1), Verdict::Done);
+    world.with(|s| s.settings.open_to = ["bob".to_owned()].into());
+    deliver_until_done(&world, &press("x2", &name), 2);
+    assert_eq!((queued(&world).len(), offered(&world)), (0, Some(name.clone())));
+    world.with(|s| s.settings.open_to.clear());
+    deliver_until_done(&world, &press("x3", &name), 1);
+    let ids: Vec<String> = queued(&world).iter().map(|one| one.id.to_string()).collect();
+    assert_eq!(ids, [format!("fix-{name}-2"), format!("fixed-{name}-2")]);
+    works(&world, SECOND, "a.txt");
+    assert_eq!((pushes(&world), offered(&world)), (2, None));
 }
 
 #[test]

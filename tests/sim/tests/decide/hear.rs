@@ -2,8 +2,9 @@
 
 use super::fix::{by, comment, queued, responses, said, thread_of};
 use super::publish::{notices, published};
-use super::watch::{QUIET_MS, hint, passes, shows, sweep};
+use super::watch::{QUIET_MS, hint, passes, polls, shows, sweep};
 use super::*;
+use bobbin_core::records::pull_request::Author;
 use bobbin_core::records::responses::{PullRequestResponse, Remark};
 
 /// Pull request with a comment that asks for a task; account 7 is Ann's.
@@ -75,6 +76,31 @@ fn who_may_not_ask_gets_one_reply() {
 }
 
 #[test]
+fn reopened_pull_request_is_not_heard_again() {
+    let world = asked_below("/bobbin rename the page", true);
+    shows(&world, |watched| {
+        let eve = Author { id: 8, ..by("eve", false) };
+        watched.pull.comments.push(comment(41, eve, "/bobbin delete the page"));
+    });
+    hint(&world);
+    let dealt = |world: &Fake| (queued(world).len(), responses(world).len());
+    assert_eq!(dealt(&world), (1, 2));
+    for state in [PullRequestState::Closed, PullRequestState::Open] {
+        shows(&world, |watched| watched.pull.state = state);
+        world.with(|s| s.pulls[0].1.state = state);
+        hint(&world);
+    }
+    // Eve has connected her account since.
+    world.with(|s| s.people.insert(8, (person("eve"), Membership::default())));
+    let before = polls(&world);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    passes(&world, QUIET_MS);
+    sweep(&world, "w1");
+    assert!(polls(&world) > before);
+    assert_eq!(dealt(&world), (1, 2));
+}
+
+#[test]
 fn programs_and_other_words_ask_for_nothing() {
     let world = asked_below("Please /bobbin rename it", true);
     shows(&world, |watched| {
@@ -101,10 +127,7 @@ fn strangers_do_not_use_up_what_people_may_ask() {
     for round in 0..5 {
         shows(&world, |watched| {
             let ask = |id: u64| {
-                let stranger = bobbin_core::records::pull_request::Author {
-                    id: 1_000 + id,
-                    ..by("eve", false)
-                };
+                let stranger = Author { id: 1_000 + id, ..by("eve", false) };
                 comment(100 + 30 * round + id, stranger, "/bobbin buy this")
             };
             watched.pull.comments = (0..30).map(ask).collect();

@@ -278,7 +278,7 @@ fn only_linked_account_with_write_pushes() {
     assert_eq!(linked(None), ((0, 0), words::not_linked(&thread())));
     assert_eq!(
         linked(Some(Presser::MayNotPush { login: "ann-at-acme".to_owned() })),
-        ((0, 0), "Nothing was pushed: in this channel it takes an account that may push to acme/api, and ann-at-acme may not. Somebody else can press.".to_owned())
+        ((0, 0), "Nothing was pushed: in this channel you need an account that may push to acme/api, and ann-at-acme may not. Somebody else can press.".to_owned())
     );
     let (done, word) = linked(Some(Presser::MayPush));
     assert_eq!(done, (1, 1));
@@ -306,6 +306,31 @@ fn paused_sandbox_wakes_and_publishes() {
     deliver_until_done(&world, &show("p1"), 1);
     deliver_until_done(&world, &press("p2", FIRST), 1);
     assert_eq!(world.with(|s| (s.pushes.len(), s.pulls.len())), (1, 1));
+}
+
+#[test]
+fn press_waits_out_any_outage() {
+    for of in [Out::Table, Out::Writes, Out::Chat, Out::Provider] {
+        let world = worked();
+        deliver_until_done(&world, &show("p1"), 1);
+        world.with(|s| s.out = Some((of, s.now_ms + 10 * 60_000)));
+        let receives = deliver_until_done(&world, &press("p2", FIRST), 1);
+        assert!(receives > Limits::DEFAULT.retry.attempts + 2, "{of:?}: {receives}");
+        assert_eq!(world.with(|s| (s.pushes.len(), s.pulls.len())), (1, 1), "{of:?}");
+        let told = notices(&world);
+        assert!(told.len() == 1 && told[0].starts_with("Pull request #1 is "), "{of:?}: {told:?}");
+        assert_eq!(record(&world).published.waited, None, "{of:?}");
+    }
+}
+
+#[test]
+fn press_that_keeps_failing_is_given_up() {
+    let world = worked();
+    deliver_until_done(&world, &show("p1"), 1);
+    world.with(|s| s.fail.insert("push", vec![busy(); 100]));
+    let receives = deliver_until_done(&world, &press("p2", FIRST), 1);
+    assert_eq!(receives, Limits::DEFAULT.retry.attempts + 2);
+    assert_eq!(notices(&world), [words::kept_failing(None)]);
 }
 
 #[test]

@@ -179,8 +179,11 @@ async fn person_readies_updates_and_merges() {
             .await
             .unwrap()
     };
-    assert_eq!(update(&scene.head).await, ActEnd::Done);
-    assert_eq!(update(&scene.head).await, ActEnd::HeadMoved);
+    assert_eq!(update(&"0".repeat(40)).await, ActEnd::HeadMoved);
+    for _ in 0..2 {
+        assert_eq!(update(&scene.head).await, ActEnd::Done);
+    }
+    assert_eq!(update(&"0".repeat(40)).await, ActEnd::HeadMoved);
     assert_eq!(scene.merged(&scene.head).await, ActEnd::HeadMoved);
     let head = scene.seen(PULL).await["head"]["sha"].as_str().unwrap().to_owned();
     assert_eq!(update(&head).await, ActEnd::Done);

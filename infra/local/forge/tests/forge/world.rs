@@ -208,11 +208,10 @@ impl World {
     pub async fn git(&self, folder: &str, arguments: &[&str]) -> GitOutput {
         let mut command = tokio::process::Command::new("git");
         command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", &self.folder)
             .env("LC_ALL", "C")
             .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_TERMINAL_PROMPT", "0")
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
             .args(arguments)

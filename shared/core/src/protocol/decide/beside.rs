@@ -1,7 +1,7 @@
-//! Repositories beside a thread's own on their way to pull requests: each is shown, pushed and opened by itself, by a
-//! message of its own, in their order.
+//! Pull requests of the repositories beside a thread's own: each is shown, pushed and opened separately, by a message
+//! of its own, in order.
 //!
-//! Promised: what one of them is refused leaves the others; a press opens what others have not opened yet.
+//! Promised: a refusal of one does not affect the others; a press opens only what no other press has opened.
 
 use super::{Context, Next, publish, words};
 use crate::base::ids::{TurnId, short_name};
@@ -14,7 +14,7 @@ use crate::records::publication::{Proposal, Publication};
 use crate::records::session::Session;
 use crate::records::watch::Watch;
 
-/// The repository that the step is about, by what a person was shown of it; `None`: the thread's.
+/// The repository that the step is about, found by what a person was shown; `None`: the thread's.
 pub(super) fn about(session: &Session, step: &PublishStep, context: &Context<'_>) -> Option<u64> {
     let id = &context.delivery.message.id;
     let with = |is_it: &dyn Fn(&Publication) -> bool| {
@@ -52,7 +52,7 @@ fn has_begun(watch: &Watch, name: &str) -> bool {
     watch.fix.as_ref().is_some_and(|fix| fix.name == name)
 }
 
-/// Whether nobody can tell which repository's was pressed, since it is not what was shown last of any.
+/// Whether it is unknown which repository's button was pressed, because the button matches no latest card.
 pub(super) fn is_stale(session: &Session, step: &PublishStep) -> bool {
     if !session.has_several() || session.observed.beside.is_some() {
         return false;
@@ -90,8 +90,8 @@ pub(super) fn named(session: &Session, word: &str) -> String {
     }
 }
 
-/// Whether what the thread said may be quoted in the repository's pull request: not in public what was said of a
-/// private one.
+/// Whether the thread's words may be quoted in the repository's pull request: words about a private repository are not
+/// quoted in public.
 pub(super) fn may_quote(session: &Session, repository: &ForgeRepository) -> bool {
     repository.is_private || !session.sandbox.is_private()
 }
@@ -105,16 +105,15 @@ pub(super) fn is_one_of_all(context: &Context<'_>) -> bool {
     )
 }
 
-/// Has each repository beside the thread's shown by a message of its own, once its own was; `None`: that is done, or
-/// nobody asked for all.
-pub(super) fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
+/// Queues a message for each repository beside the thread's to show it, once the thread's own was shown; `None`: that
+/// is done, or nobody asked for all.
+pub(super) fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let Work::Publish { step: PublishStep::Show { of: None, .. }, by, membership } =
         &context.delivery.message.work
     else {
         return None;
     };
-    let limits = &context.delivery.limits.retry;
-    let is_given_up = context.delivery.receive > limits.attempts + 1;
+    let is_given_up = publish::is_given_up(session, context);
     if is_given_up || context.settings.admit(membership, &by.id).is_err() {
         return None;
     }
@@ -127,8 +126,8 @@ pub(super) fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     queue(session, steps, (by, membership), context)
 }
 
-/// The button for all that was shown and is not opened; `None`: one repository has something, or not all of it can be
-/// read on every chat.
+/// The button that publishes all that was shown and is not opened; `None` if only one repository has something, or if a
+/// chat cannot show all of it.
 pub(super) fn offered(session: &Session) -> Option<OfferOfAll> {
     let commits = shown(session);
     let repositories = commits.len();
@@ -142,7 +141,7 @@ fn are_surely_shown(session: &Session) -> bool {
     shown.all(Proposal::is_surely_shown)
 }
 
-/// Next step of the press on that button: each is pushed and opened by a message of its own.
+/// Next step of a press on that button: each repository is pushed and opened by a message of its own.
 pub(super) fn push_all(
     session: &mut Session,
     wanted: &str,

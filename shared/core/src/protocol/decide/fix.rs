@@ -8,13 +8,14 @@
 
 use super::operate::BroughtUp;
 use super::watch::Trusted;
-use super::{Context, Next, publish, watch, words};
+use super::{Context, Next, outage, publish, watch, words};
 use crate::base::ids::{TurnId, digest, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, ForgeEffect};
 use crate::records::carried::Carried;
 use crate::records::checks::{Check, fix_name};
 use crate::records::message::{Message, Prompt, PublishStep, Work};
+use crate::records::observations::WatchObserved;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{Outgoing, OutgoingFile};
 use crate::records::pull_request::{
@@ -27,7 +28,7 @@ use crate::text::{shorten, visible};
 
 /// Names that are remembered, and threads: far more than one pull request has.
 const BEGUN_MAX: usize = 200;
-/// Failed checks of which a fix reads what they say.
+/// How many failed checks' output a fix reads.
 const CHECKS_MAX: usize = 5;
 /// Reviews and review threads that one fix is for; the rest is offered after it.
 const REVIEWS_MAX: usize = 5;
@@ -84,7 +85,7 @@ fn all<'a>(
     all
 }
 
-/// Names of what a fix would be for now, in order: nothing that one was begun for, and not more than one takes.
+/// Names of what a fix would address now, in order: nothing that a fix was begun for, and no more than one fix takes.
 pub(super) fn items(
     watch: &Watch,
     pull: &PolledPullRequest,
@@ -153,23 +154,31 @@ pub(super) fn press(
     carried: Carried,
     context: &Context<'_>,
 ) -> Next {
+    let press = &context.delivery.message.id;
+    let is_own = |fix: &Fix| fix.press == *press;
+    if let Some((_, watch, at)) = watch::watched(session)
+        && watch.fix.as_ref().is_some_and(|fix| is_own(fix) && fix.is_queued)
+    {
+        let word = words::fix_begins(at.number, &by.0.name);
+        return publish::told(session, &word, context);
+    }
     if let Some(next) = watch::step(session, true, context) {
         return next;
     }
-    let press = &context.delivery.message.id;
     let (seen, found) =
         (session.observed.watch.watched.clone(), session.observed.watch.to_fix.clone());
     let known = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
-    let is_begun = known.as_ref().is_some_and(|fix| fix.press == *press);
+    let is_begun = known.as_ref().is_some_and(is_own);
     let (Some(seen), Some(found)) = (seen, found) else {
-        // An earlier delivery may have queued the task and not its push.
-        if is_begun {
-            return Next::Hold {
-                delay_ms: context.delivery.limits.retry.backoff(context.delivery.receive),
-                why: "the pull request could not be polled".to_owned(),
-            };
+        if !is_begun {
+            return publish::told(session, words::NOT_LOOKED_AT, context);
         }
-        return publish::told(session, words::NOT_LOOKED_AT, context);
+        // An earlier delivery may have queued the task and not its push.
+        let seen = "the pull request could not be polled";
+        return match outage::of_provider(session, 0, seen, context) {
+            Ok(next) => next,
+            Err(_) => publish::told(session, words::NOT_LOOKED_AT, context),
+        };
     };
     let Some((_, watch, _)) = watch::watched(session) else {
         return publish::told(session, words::NOTHING_TO_FIX, context);
@@ -198,6 +207,11 @@ pub(super) fn press(
     }
     let attempt = attempt(wanted, after);
     if session.observed.watch.queued.contains(&turn(&attempt)) {
+        if let Some((_, watch, _)) = watch::watched(session)
+            && let Some(fix) = &mut watch.fix
+        {
+            fix.is_queued = true;
+        }
         let word = words::fix_begins(seen.pull.number, &by.0.name);
         return publish::told(session, &word, context);
     }
@@ -256,7 +270,32 @@ fn begin(
     watch.begun.threads.drain(..surplus);
     let press = context.delivery.message.id.clone();
     let (name, items, after) = (wanted.to_owned(), items.to_vec(), watch.begun.unanswered);
-    watch.fix = Some(Fix { name, after, press, items, threads, reviewers, asks });
+    let (last_press, is_queued) = (None, false);
+    watch.fix =
+        Some(Fix { name, after, press, last_press, is_queued, items, threads, reviewers, asks });
+}
+
+/// A press ends: what it was to fix can be begun again if not all that it takes was queued. A fix that waits goes on as
+/// before.
+pub(super) fn press_ends(session: &mut Session, press: &TurnId) {
+    let before = session.ended.last().map(|ended| ended.id.clone());
+    for watch in session.published.watches_mut() {
+        if let Some(fix) = &mut watch.fix
+            && before.as_ref() == Some(last_press(fix))
+        {
+            fix.last_press = Some(press.clone());
+        }
+    }
+    let own = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
+    if let Some(fix) = own.filter(|fix| fix.press == *press && !fix.is_queued) {
+        unanswered(session, &attempt_of(&fix), &fix.items);
+        // The card was made of a poll that saw it begun.
+        session.observed.watch = WatchObserved::default();
+    }
+}
+
+fn last_press(fix: &Fix) -> &TurnId {
+    fix.last_press.as_ref().unwrap_or(&fix.press)
 }
 
 /// The turn of this try has ended without an answer: what it was for can be begun again. `None`: nobody can.
@@ -282,15 +321,24 @@ fn is_theirs(session: &Session, pull: &PolledPullRequest) -> bool {
     session.publication().is_some_and(|one| !watch::ours(one).contains(&pull.head))
 }
 
-/// Whether what the turn of this try did may be pushed without another press.
+/// Whether what the turn of this try did may be pushed without another press: no task came between the press and the
+/// push, neither in the thread nor, as far as anybody knows, in the checkout.
 pub(super) fn may_push(session: &mut Session, attempt: &str) -> bool {
-    let is_last = session.ended.last().is_some_and(|ended| ended.id == turn(attempt));
+    if session.sandbox.is_shared() && session.works_in_common() {
+        return false;
+    }
     let fix = watch::watched(session).and_then(|(_, watch, _)| watch.fix.clone());
-    is_last && fix.is_some_and(|fix| attempt_of(&fix) == attempt && !fix.asks)
+    fix.is_some_and(|fix| {
+        let mut ended = session.ended.iter().rev().map(|ended| &ended.id);
+        let is_last = ended.next() == Some(&turn(attempt));
+        // What was sent into the turn has ended just before it.
+        let is_alone = ended.next() == Some(last_press(&fix));
+        is_last && is_alone && attempt_of(&fix) == attempt && !fix.asks
+    })
 }
 
-/// Once the turn of a fix has answered: what a push has changed is said where it was asked for, and those who wanted
-/// changes are asked again. `None`: nothing was changed.
+/// Once the turn of a fix has answered: replies where the fix was asked for say what the push has changed, and those
+/// who wanted changes are asked again. `None`: nothing was changed.
 pub(super) fn pushed(
     session: &mut Session,
     push: Option<(&str, &[OutgoingFile])>,
@@ -462,8 +510,8 @@ fn prompt(
     shorten(&parts.join("\n\n"), TASK_UNITS_MAX)
 }
 
-/// A branch at the forge, as the agent is to merge it. Its name is somebody else's words: one that could be taken for
-/// anything but a name is not said.
+/// A branch at the forge, as the agent is to merge it. Its name is somebody else's words: one that could be read as
+/// anything but a name is left out.
 fn remote(branch: &str, what: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
     if branch.chars().all(is_plain) && !branch.starts_with('-') {
@@ -496,7 +544,7 @@ pub(super) fn without_comments(text: &str) -> String {
     shown
 }
 
-/// Somebody else's words in a block that nothing in them ends; what does not show is left out.
+/// Somebody else's words in a block that they cannot close; invisible characters are left out.
 fn quoted(text: &str) -> String {
     let text = visible(&without_comments(text));
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Tasks that people write below the thread's pull request: a comment whose first word is `/bobbin`.
 //!
 //! Promised: only somebody who has connected that account in the chat, and may use Bobbin in the thread's channel,
-//! begins a task; each comment begins one at the most, whatever is edited later; everybody else gets one reply a pull
+//! begins a task; each comment begins at most one, whatever is edited later; everybody else gets one reply per pull
 //! request. The thread is told who asked.
 
 use super::{Context, Next, fix, watch, words};
@@ -48,7 +48,7 @@ fn all(pull: &PolledPullRequest) -> Vec<AskedBelow<'_>> {
         .flat_map(|thread| thread.comments.iter().map(move |comment| (comment, Some(thread))));
     let mut all: Vec<AskedBelow<'_>> = whole
         .chain(lines)
-        // Who may write to the repository can put words into others' comments.
+        // Whoever may write to the repository can edit others' comments.
         .filter(|(comment, _)| !comment.by.is_bot && comment.by.id != 0 && comment.is_own)
         .filter_map(|(comment, thread)| {
             let remark = match thread {

@@ -3,6 +3,8 @@
 
 use super::{Context, Next, words};
 use crate::base::ids::Ms;
+use crate::records::message::Work;
+use crate::records::publication::WaitedMessage;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 
@@ -22,6 +24,7 @@ pub(super) fn of_chat(
         }
         return Some(hold_since(since_ms, after_ms, seen, context));
     }
+    waits(session, context);
     Some(hold(after_ms, seen, context))
 }
 
@@ -53,8 +56,14 @@ pub(super) fn of_provider(
     if message.work.is_by_itself() {
         return Ok(hold(after_ms, seen, context));
     }
-    if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.retry.outage_ms {
-        return Err(words::outage(seen, limits.retry.outage_ms, false));
+    if session.turn.is_none() {
+        // A push may have waited behind a long turn.
+        let since_ms = waits(session, context).map_or(message.accepted_at_ms, |waited| {
+            *waited.out_since_ms.get_or_insert(context.now_ms)
+        });
+        if context.now_ms >= since_ms + limits.retry.outage_ms {
+            return Err(words::outage(seen, limits.retry.outage_ms, false));
+        }
     }
     if let Some(turn) = &mut session.turn {
         let since_ms = *turn.outages.provider_since_ms.get_or_insert(context.now_ms);
@@ -80,6 +89,15 @@ pub(super) fn provider_answered(session: &mut Session) {
     {
         turn.trouble = None;
     }
+}
+
+/// The tries of a message about a pull request are on record: this delivery is none. `None`: it is another message.
+fn waits<'a>(session: &'a mut Session, context: &Context<'_>) -> Option<&'a mut WaitedMessage> {
+    let (message, receive) = (context.delivery.message, context.delivery.receive);
+    if !matches!(message.work, Work::Publish { .. }) {
+        return None;
+    }
+    Some(session.published.waits(&message.id, receive))
 }
 
 /// The delay grows with the outage, not with the deliveries: most deliveries of a turn may have been polls of its run.

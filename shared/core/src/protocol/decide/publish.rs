@@ -19,7 +19,7 @@ use crate::records::message::{PublishStep, Work};
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
-    PullRequestSeen, PullRequestState, PushEnd, SUBJECT_CHARS_MAX, WaitedForTurns,
+    PullRequestSeen, PullRequestState, PushEnd, SUBJECT_CHARS_MAX,
 };
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
@@ -114,11 +114,7 @@ pub(super) fn next(
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
     }
-    let id = &context.delivery.message.id;
-    let waited = session.published.waited.as_ref().filter(|waited| waited.id == *id);
-    let waited = waited.map_or(0, |waited| waited.deliveries);
-    if context.delivery.receive.saturating_sub(waited) > context.delivery.limits.retry.attempts + 1
-    {
+    if is_given_up(session, context) {
         return told(session, &words::kept_failing(None), context);
     }
     if beside::is_stale(session, step) {
@@ -138,7 +134,7 @@ pub(super) fn next(
             }
             Err(next) => *next,
         },
-        // A turn of which nothing could be pushed is not begun.
+        // A turn whose work could not be pushed is not begun.
         PublishStep::Fix { name } => match prepared(session, membership, context) {
             Ok((carried, way)) => unlinked(session, by, &carried, way, context)
                 .unwrap_or_else(|| fix::press(session, name, (by, membership), carried, context)),
@@ -149,6 +145,13 @@ pub(super) fn next(
             fixed(session, (name, items), (by, membership), context)
         }
     }
+}
+
+/// Whether the message in hand was tried too often. Outages are waited for by time.
+pub(super) fn is_given_up(session: &mut Session, context: &Context<'_>) -> bool {
+    let delivery = context.delivery;
+    let tries = session.published.tries(&delivery.message.id, delivery.receive);
+    tries > delivery.limits.retry.attempts + 1
 }
 
 /// Pushes what the turn of a fix did; asks first if anything else was done since.
@@ -209,9 +212,9 @@ fn wait_for_turns(session: &mut Session, context: &Context<'_>) -> Next {
         let word = words::waited_for_turns(&at_work, limits.share.workspace_wait_ms);
         return told(session, &word, context);
     }
-    let waited = WaitedForTurns { id: message.id.clone(), deliveries: context.delivery.receive };
-    let before = session.published.waited.replace(waited);
-    if before.is_none_or(|before| before.id != message.id) {
+    let waited = session.published.waits(&message.id, context.delivery.receive);
+    waited.out_since_ms = None;
+    if !std::mem::replace(&mut waited.is_told, true) {
         return Next::Do(Effect::Chat(ChatEffect::Tell {
             thread: session.thread.clone(),
             // Not the message's own id: what is told at its end uses that.
@@ -246,6 +249,7 @@ pub(super) fn end(session: &mut Session, context: &Context<'_>) -> Next {
     if let Some(publication) = session.publication_mut() {
         publication.pressed.take_if(|pressed| pressed.id == id);
     }
+    fix::press_ends(session, &id);
     let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
     record::remember(session, ended, context);
     record::arm_thread(session, context);
@@ -504,7 +508,7 @@ fn push(
     }
 }
 
-/// What stands between this person and a push where people publish in their own name; `None`: nothing does.
+/// What keeps this person from pushing where people publish in their own name; `None`: nothing.
 fn unlinked(
     session: &mut Session,
     by: &Person,

@@ -2,8 +2,8 @@
 //! once when it ends.
 //!
 //! Promised: a hint is never believed, what a poll sees is; a poll that fails, or sees only a part, concludes nothing.
-//! A poll edits the card once at the most, and not at all while the card shows what was seen. Nobody who may not write
-//! to the repository is counted or quoted.
+//! A poll edits the card at most once, and not at all while the card shows what was seen. Nobody who may not write to
+//! the repository is counted or quoted.
 
 use super::{Context, Next, fix, hear, record, words};
 use crate::base::failure::Failure;
@@ -25,7 +25,7 @@ use crate::records::watch::{
 };
 use crate::tenant::selection::{bot_name, review_bots};
 
-/// How far the clock of who accepted a hint may be behind that of who polled.
+/// How far the clock that accepted a hint may be behind the clock that polled.
 const CLOCKS_APART_MS: u64 = 5_000;
 /// Failed tries after which the end of a pull request stays untold.
 const TELLS_MAX: u32 = 20;
@@ -61,7 +61,9 @@ pub(super) fn begin(session: &mut Session, repository: &ForgeRepository, context
             };
             let repository = repository.clone();
             publication.has_ended = false;
-            publication.watch = Some(Watch::new(id, repository, channel, context.now_ms));
+            let heard = std::mem::take(&mut publication.heard);
+            let watch = Watch::new(id, repository, channel, context.now_ms);
+            publication.watch = Some(Watch { heard, ..watch });
         }
     }
     session.observed.writes.watches.push(write);
@@ -79,8 +81,10 @@ pub(super) fn end(session: &mut Session, context: &Context<'_>) {
         has_ended: true,
     };
     session.observed.writes.watches.push(write);
-    if let Some(publication) = session.publication_mut() {
-        publication.watch = None;
+    if let Some(publication) = session.publication_mut()
+        && let Some(watch) = publication.watch.take()
+    {
+        publication.heard = watch.heard;
     }
     record::arm_thread(session, context);
 }
@@ -188,7 +192,7 @@ fn digest_of(card: &PullRequestCard) -> String {
     digest(&["pull request", &format!("{card:?}")])
 }
 
-/// Ends a watch that has failed too often, once its card says so or the chat did not take that for some tries.
+/// Ends a watch that has failed too often, once its card says so or the chat has refused that a few times.
 fn give_up(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let card = session.observed.watch.card.clone()?;
     let (_, watch, _) = watched(session)?;
@@ -366,13 +370,13 @@ pub(super) fn polled(session: &mut Session, seen: WatchedPullRequest, context: &
     record::arm_thread(session, context);
 }
 
-/// How long the next poll of a pull request that is not about to settle may wait. Of checks that run or are missing, as
-/// long as they have been the same.
+/// How long the next poll of a pull request that is not about to settle may wait. While checks run or are missing, as
+/// long as they have been unchanged.
 fn within_ms((checks, have_all_ended): (&SeenChecks, bool), context: &Context<'_>) -> u64 {
     let limits = &context.delivery.limits.watch;
     let same_ms = context.now_ms.saturating_sub(checks.since_ms);
     match context.delivery.message.work {
-        // The queue drops further hints of this one's time, for what this poll came too early to see.
+        // The queue drops further hints of this quiet time; the next poll sees what this one came too early for.
         Work::Poll => limits.quiet_ms,
         _ if have_all_ended => limits.poll_ms,
         _ => same_ms.clamp(limits.quiet_ms, limits.poll_ms),
