@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::forge::{a_name, card_offers, is_review, offered, opened};
 use crate::own_keys::{KeySetup, Page, harmless, page};
 use crate::run::trial;
-use crate::webhooks::{deleted, delivered, is_logged, is_logged_of, signature};
+use crate::webhooks::{deleted, delivered, is_logged_again, is_logged_of, signature, times_logged};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -293,15 +293,20 @@ async fn bound(platform: Platform) {
     place.listed("is usable").await;
     assert!(looked(&world, platform, &repository.name).await.unwrap().contains("the secret plan"));
 
-    // A webhook is a hint: what it says is not so.
+    // A webhook is a hint: what it says is not so, and one look that finds nothing ends no binding.
     let bound = place.settings().await.bindings;
     let installation = bound.values().next().unwrap().installation;
     let body = deleted(installation);
     let signature = signature(&world.ready.github_webhook_secret, &body);
+    let of = format!("\"installation\":{installation}");
+    let seen = ("forge.installation_seen", &*of);
+    let before = times_logged(&world, seen.0, seen.1);
+    let lost = json!({"fault": "answer", "operation": "apps/get-installation", "status": 404});
+    forge.control("faults", &json!({"faults": [lost]})).await;
     for _ in 0..2 {
         assert_eq!(delivered(&world, "installation", &body, &signature).await, 202);
     }
-    is_logged(&world, "forge.installation_seen", installation).await;
+    is_logged_again(&world, seen, before).await;
     assert_eq!(place.settings().await.bindings, bound);
 
     // What keeps it from being used is told with the link that mends it, and another name is noticed.
@@ -463,7 +468,7 @@ async fn connected(platform: Platform) {
     talk.press(&card, "Open pull request").await;
     let shown = talk.see(ANSWER_MS_MAX, "what would be published is shown", is_review).await;
     talk.press(&shown, "Open draft pull request").await;
-    let wanted = "it takes a GitHub account of your own";
+    let wanted = "you need a GitHub account of your own";
     talk.see(ANSWER_MS_MAX, wanted, |one| one.text.contains(wanted)).await;
     assert_eq!(repository.pulls().await.len(), 0);
 

@@ -54,15 +54,24 @@ pub async fn is_logged(world: &World, event: &str, installation: u64) {
 
 /// Whether the functions have logged this, with these words in the line.
 pub async fn is_logged_of(world: &World, event: &str, of: &str) {
-    let log = world.state_dir.parent().unwrap().join("output.log");
-    let words = [format!("\"event\":\"{event}\""), of.to_owned()];
-    eventually(VISIBLE_MS_MAX, event, async || {
-        let text = std::fs::read_to_string(&log).unwrap();
-        let mut lines = text.lines();
-        let found = lines.any(|line| words.iter().all(|words| line.contains(words)));
-        if found { Ok(()) } else { Err(format!("no {event} of {of}")) }
+    is_logged_again(world, (event, of), 0).await;
+}
+
+/// Whether the functions have logged this more often than so many times.
+pub async fn is_logged_again(world: &World, (event, of): (&str, &str), before: usize) {
+    eventually(VISIBLE_MS_MAX, event, async || match times_logged(world, event, of) {
+        times if times > before => Ok(()),
+        times => Err(format!("{times} times {event} of {of}")),
     })
     .await;
+}
+
+/// How often the functions have logged this, with these words in the line.
+pub fn times_logged(world: &World, event: &str, of: &str) -> usize {
+    let log = world.state_dir.parent().unwrap().join("output.log");
+    let words = [format!("\"event\":\"{event}\""), of.to_owned()];
+    let text = std::fs::read_to_string(&log).unwrap();
+    text.lines().filter(|line| words.iter().all(|words| line.contains(words))).count()
 }
 
 async fn unsigned(world: World) {

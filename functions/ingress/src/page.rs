@@ -191,7 +191,7 @@ pub fn found(link: &SetupLink, found: &SignInFound, wrong: Option<&str>) -> Http
                 String::new()
             } else {
                 format!(
-                    "<p>GitHub did not say what you are in <b>{}</b>: the app has to be granted the permission Members (read) there, or you have to sign in to that organisation at GitHub first.</p>",
+                    "<p>GitHub did not say what your role in <b>{}</b> is: the app has to be granted the permission Members (read) there, or you have to sign in to that organisation at GitHub first.</p>",
                     unsaid.join(", ")
                 )
             };

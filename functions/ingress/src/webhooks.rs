@@ -36,7 +36,7 @@ pub struct Watches {
     lately: Mutex<Lately>,
 }
 
-/// How many webhooks came in the present second.
+/// How many of the forge's webhooks came in the present second.
 #[derive(Debug, Default)]
 struct Lately {
     second: u64,
@@ -53,6 +53,14 @@ impl Lately {
         self.count = self.count.saturating_add(1);
         self.count <= A_SECOND_MAX
     }
+
+    /// Counts a webhook that was judged, if it is the forge's: what strangers send uses up nothing.
+    const fn counted(&mut self, verdict: Verdict, now_ms: Ms) -> Verdict {
+        match verdict {
+            Verdict::Forges if !self.admits(now_ms) => Verdict::TooMany,
+            verdict => verdict,
+        }
+    }
 }
 
 impl Watches {
@@ -66,8 +74,8 @@ impl Watches {
         }
     }
 
-    fn admits(&self, now_ms: Ms) -> bool {
-        self.lately.lock().unwrap_or_else(PoisonError::into_inner).admits(now_ms)
+    fn counted(&self, verdict: Verdict, now_ms: Ms) -> Verdict {
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner).counted(verdict, now_ms)
     }
 }
 
@@ -112,8 +120,11 @@ impl WebhookAnswer {
 }
 
 /// Whose a webhook is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Forges,
+    /// The forge's, and one too many of them in this second.
+    TooMany,
     Foreign,
     Missing,
     Unread,
@@ -127,15 +138,15 @@ impl Webhook<'_> {
         queues: &Queues,
         watches: &Watches,
     ) -> WebhookAnswer {
-        if !watches.admits(self.now_ms) {
-            let words = "Too many at once: this was not read. Bobbin finds out by itself.";
-            return WebhookAnswer::of(202, words, "github: unread");
-        }
         if self.raw.len() > BODY_BYTES_MAX {
             return WebhookAnswer::of(413, "The body is too large.", "github: too large");
         }
-        match self.judged(signing).await {
+        match watches.counted(self.judged(signing).await, self.now_ms) {
             Verdict::Forges => self.accepted(queues, watches).await,
+            Verdict::TooMany => {
+                let words = "Too many at once: this was not read. Bobbin finds out by itself.";
+                WebhookAnswer::of(202, words, "github: unread")
+            }
             Verdict::Foreign => {
                 WebhookAnswer::of(401, "The signature is not valid.", "github: bad signature")
             }
@@ -178,7 +189,7 @@ impl Webhook<'_> {
         let Ok(event) = webhook::parse(self.event, self.raw) else {
             return WebhookAnswer::of(
                 400,
-                "The body is not what the event's name says. Bobbin reads application/json.",
+                "The body does not match the event's name. Bobbin reads application/json.",
                 "github: unreadable",
             );
         };
@@ -192,7 +203,7 @@ impl Webhook<'_> {
             WebhookAnswer::failed(words, note, why)
         };
         match hinted {
-            Ok(None) => WebhookAnswer::of(202, "Nothing is to be done.", note),
+            Ok(None) => WebhookAnswer::of(202, "There is nothing to do.", note),
             Ok(Some(body)) => match queues.send(&body).await {
                 Ok(()) => WebhookAnswer::of(202, "Bobbin looks into it.", note),
                 Err(error) => failed(&error.to_string()),
@@ -231,5 +242,17 @@ mod tests {
         let mut lately = Lately::default();
         let mut read = |now_ms: Ms| (0..30).filter(|_| lately.admits(now_ms)).count();
         assert_eq!((read(7_000), read(7_999), read(8_000)), (20, 0, 20));
+    }
+
+    #[test]
+    fn foreign_webhooks_leave_the_forges_read() {
+        let mut lately = Lately::default();
+        let mut judged = |verdict: Verdict| lately.counted(verdict, 7_000);
+        for foreign in [Verdict::Foreign, Verdict::Missing, Verdict::Unread].repeat(10) {
+            assert_eq!(judged(foreign), foreign);
+        }
+        let verdicts = [Verdict::Forges; 21].map(judged);
+        let (last, read) = verdicts.split_last().expect("some");
+        assert_eq!((*last, read), (Verdict::TooMany, &[Verdict::Forges; 20][..]));
     }
 }

@@ -12,7 +12,6 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
-use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::checks::{Check, CheckKind};
@@ -34,10 +33,10 @@ use bobbin_forge::{
 
 use bobbin_http::host_of;
 
-use crate::linked::{NotLinked, SignedIn};
+use crate::linked::{AccountAccess, NotLinked, SignedIn};
 use crate::sandboxes::{at, told};
 
-/// Bytes of what failed checks say together.
+/// Maximum bytes of all failed checks' output together.
 const SAID_BYTES_MAX: usize = 24 * 1024;
 /// People whose permission one poll of a pull request looks up: those who spoke last.
 const AUTHORS_MAX: usize = 20;
@@ -160,7 +159,7 @@ impl StackForge {
         found.map(|found| found.map(seen)).map_err(|error| self.failed(error))
     }
 
-    /// Opens the pull request of a branch, unless it has one; with an access token in that person's name.
+    /// Opens the pull request of a branch, unless it has one; with a person's account in that person's name.
     ///
     /// # Errors
     /// The class of the failure.
@@ -169,7 +168,7 @@ impl StackForge {
         repository: &ForgeRepository,
         branch: &str,
         proposal: &Proposal,
-        (is_draft, author): (bool, Option<Secret>),
+        (is_draft, author): (bool, Option<AccountAccess>),
     ) -> Result<Opened, Failure> {
         let at = target(repository)?;
         let new = NewPullRequest {
@@ -178,15 +177,20 @@ impl StackForge {
             subject: proposal.subject.clone(),
             body: proposal.body.clone(),
             is_draft,
-            person: author,
+            person: author.as_ref().map(|author| author.access.clone()),
         };
-        match self.forge.open_pull_request(&at, &new).await {
-            Ok(opened) => Ok(Opened::There(seen(opened))),
-            Err(error) => Ok(Opened::Refused { why: told(&self.refusal(error)?) }),
-        }
+        let error = match self.forge.open_pull_request(&at, &new).await {
+            Ok(opened) => return Ok(Opened::There(seen(opened))),
+            Err(error) => error,
+        };
+        let refusal = match &author {
+            Some(author) => self.refusal_of(author, error).await?,
+            None => self.refusal(error)?,
+        };
+        Ok(Opened::Refused { why: told(&refusal) })
     }
 
-    /// Looks at a pull request, at the rules of its base, and at who may write of those who wrote.
+    /// Looks at a pull request, at the rules of its base, and at which of its authors may write.
     ///
     /// # Errors
     /// The class of the failure.
@@ -214,7 +218,8 @@ impl StackForge {
         looked.await.map_err(|error| self.failed(error))
     }
 
-    /// What failed checks say, as one bounded text, of each its end: annotations, then the log. Without credentials.
+    /// The output of failed checks as one bounded text, the end of each: annotations, then the log. Without
+    /// credentials.
     ///
     /// # Errors
     /// The class of the failure.
@@ -287,16 +292,20 @@ impl StackForge {
         (tenant, person): (&Tenant, &str),
     ) -> Result<ActEnd, Failure> {
         let at = target(repository)?;
-        let access = match self.access_of(tenant, person).await {
-            Ok(as_person) => as_person.access,
+        let as_person = match self.access_of(tenant, person).await {
+            Ok(as_person) => as_person,
             Err(NotLinked::Failed(failure)) => return Err(failure),
             Err(not) => return Ok(ActEnd::NotLinked { why: not.to_string() }),
         };
-        let ended = self.pull_requests.act(&at, number, (act, head), &access).await;
-        ended.or_else(|error| match error.kind {
-            ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
-            ForgeErrorKind::SignInEnded => Ok(ActEnd::NotLinked { why: told(&error) }),
-            _ => Ok(ActEnd::Refused { why: told(&error) }),
+        let ended = self.pull_requests.act(&at, number, (act, head), &as_person.access).await;
+        let refusal = match ended {
+            Ok(ended) => return Ok(ended),
+            Err(error) => self.refusal_of(&as_person, error).await?,
+        };
+        let why = told(&refusal);
+        Ok(match refusal.kind {
+            ForgeErrorKind::SignInEnded => ActEnd::NotLinked { why },
+            _ => ActEnd::Refused { why },
         })
     }
 
@@ -308,7 +317,7 @@ impl StackForge {
         }
     }
 
-    /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is
+    /// What to do about a failed call. One that only the operator can fix (a refused key, an unusable setting) is
     /// counted.
     pub(crate) fn failed(&self, error: ForgeError) -> Failure {
         if let (ForgeErrorKind::Other, Failure::NonRecoverable { advice }) =

@@ -3,11 +3,14 @@
 //!
 //! A lost hint costs no safety: each use of an installation or of a person's account finds out by itself.
 
+use std::time::Duration;
+
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::protocol::signals::{INSTALLATION_ENDED, INSTALLATION_SUSPENDED};
 use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use bobbin_forge::ForgeErrorKind;
+use tokio::time::sleep;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
@@ -57,19 +60,15 @@ async fn look_at_installation(
     forge: &StackForge,
     installation: u64,
 ) -> Result<(), Failure> {
-    match forge.client().installation_by_id(installation).await {
-        Ok(found) if found.is_suspended => {
-            note(installation, &SeenInstallation::Suspended);
-            return Ok(());
-        }
-        Ok(found) => {
-            note(installation, &SeenInstallation::Usable { missing: found.missing });
-            return Ok(());
-        }
-        Err(error) if error.kind == ForgeErrorKind::NotInstalled => {
-            note(installation, &SeenInstallation::Ended);
-        }
-        Err(error) => return Err(forge.failed(error)),
+    let mut seen = seen_once(forge, installation).await?;
+    if seen == SeenInstallation::Ended {
+        // What one look does not find may be there.
+        sleep(Duration::from_millis(lane.limits.sandbox.gone_apart_ms)).await;
+        seen = seen_once(forge, installation).await?;
+    }
+    note(installation, &seen);
+    if seen != SeenInstallation::Ended {
+        return Ok(());
     }
     for tenant in lane.store.bound_to(installation).await.map_err(|e| e.failure())? {
         let settings = lane.store.settings(&tenant).await.map_err(|e| e.failure())?;
@@ -80,6 +79,15 @@ async fn look_at_installation(
         tracing::info!(event = "binding.ended", %tenant, installation, "a binding has ended with its installation");
     }
     Ok(())
+}
+
+async fn seen_once(forge: &StackForge, installation: u64) -> Result<SeenInstallation, Failure> {
+    match forge.client().installation_by_id(installation).await {
+        Ok(found) if found.is_suspended => Ok(SeenInstallation::Suspended),
+        Ok(found) => Ok(SeenInstallation::Usable { missing: found.missing }),
+        Err(error) if error.kind == ForgeErrorKind::NotInstalled => Ok(SeenInstallation::Ended),
+        Err(error) => Err(forge.failed(error)),
+    }
 }
 
 /// Uses what a person allowed the app, for each tenant in which they did. Where that has ended, the account is

@@ -13,7 +13,7 @@ use bobbin_cloud::sealing::{Seal, SealError};
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_cloud::store::{KeptLinked, Store};
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::base::person;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::carried::ForgeRepository;
@@ -45,6 +45,8 @@ pub struct SignedIn {
 /// A person's account, and a token to act as it.
 #[derive(Debug)]
 pub struct AccountAccess {
+    /// Whose it is: the tenant's person.
+    pub of: (Tenant, String),
     /// The account.
     pub account: LinkedAccount,
     /// Good for some hours; it can do what both the person and the app may.
@@ -117,7 +119,10 @@ impl SignedIn {
             return self.renewed(tenant, person, (kept, account), &token).await;
         }
         match self.people.person(&token).await {
-            Ok(there) if there.id == account.id => Ok(AccountAccess { account, access: token }),
+            Ok(there) if there.id == account.id => {
+                let of = (tenant.clone(), person.to_owned());
+                Ok(AccountAccess { of, account, access: token })
+            }
             Ok(_) => Err(self.ended(tenant, person, &kept).await),
             Err(error) if error.kind == ForgeErrorKind::SignInEnded => {
                 Err(self.ended(tenant, person, &kept).await)
@@ -152,7 +157,7 @@ impl SignedIn {
         };
         let access = sign_in.access.clone();
         let account = self.keep(tenant, person, (claimed, account), sign_in).await?;
-        Ok(AccountAccess { account, access })
+        Ok(AccountAccess { of: (tenant.clone(), person.to_owned()), account, access })
     }
 
     /// The account with the token of a sign-in, sealed.
@@ -277,6 +282,25 @@ impl StackForge {
         }
     }
 
+    /// The error of a call that the forge refuses a person for good; any other is a failure. So is the end of a sign-in,
+    /// if another use of the account has renewed the token since: that ends the one before.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn refusal_of(
+        &self,
+        AccountAccess { of: (tenant, person), account, .. }: &AccountAccess,
+        error: ForgeError,
+    ) -> Result<ForgeError, Failure> {
+        if error.kind == ForgeErrorKind::SignInEnded
+            && let Some(kept) = self.linked(tenant, person).await?
+            && has_other_token(&kept, account, now_ms())
+        {
+            return Err(busy());
+        }
+        self.refusal(error)
+    }
+
     /// The account of a person who wants something pushed.
     ///
     /// # Errors
@@ -296,7 +320,7 @@ impl StackForge {
         })
     }
 
-    /// A token of the person in whose name a pull request is opened; `None`: in the app's.
+    /// The account of the person in whose name a pull request is opened; `None`: the app's.
     ///
     /// # Errors
     /// The class of the failure.
@@ -304,12 +328,12 @@ impl StackForge {
         &self,
         repository: &ForgeRepository,
         presser: (&Tenant, &str),
-    ) -> Result<Option<Secret>, Failure> {
+    ) -> Result<Option<AccountAccess>, Failure> {
         if self.presser(repository, presser).await? != Presser::MayPush {
             return Ok(None);
         }
         match self.access_of(presser.0, presser.1).await {
-            Ok(as_person) => Ok(Some(as_person.access)),
+            Ok(as_person) => Ok(Some(as_person)),
             Err(NotLinked::Failed(failure)) => Err(failure),
             Err(NotLinked::Never | NotLinked::Ended { .. } | NotLinked::Off) => Ok(None),
         }
@@ -341,9 +365,37 @@ impl StackForge {
     }
 }
 
+/// Whether the account's token is another one than that which was used, or is about to be.
+fn has_other_token(kept: &LinkedAccount, used: &LinkedAccount, now_ms: Ms) -> bool {
+    kept.sealed != used.sealed || kept.is_renewing(now_ms)
+}
+
 pub(crate) fn busy() -> Failure {
     Failure::Wait {
         after_ms: RENEWAL_WAIT_MS,
         seen: "another worker renews the sign-in of this account".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renewal_ends_a_token_not_the_connection() {
+        let used = LinkedAccount {
+            id: 1,
+            login: "ada".to_owned(),
+            sealed: "b25l".to_owned(),
+            renews: true,
+            since_ms: 0,
+            ends_ms: None,
+            link: "link".to_owned(),
+            renewing_ms: None,
+        };
+        let renewed = LinkedAccount { sealed: "dHdv".to_owned(), ..used.clone() };
+        let renewing = LinkedAccount { renewing_ms: Some(5), ..used.clone() };
+        let has_other = |kept: &LinkedAccount| has_other_token(kept, &used, 10);
+        assert_eq!([&used, &renewed, &renewing].map(has_other), [false, true, true]);
     }
 }

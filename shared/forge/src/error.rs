@@ -45,7 +45,7 @@ pub struct ForgeError {
     pub failure: Failure,
     /// The error message, for logs and people. It contains no credential.
     pub seen: String,
-    /// The page on which a person can mend it.
+    /// The page on which a person can fix it.
     pub link: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct ForgeError {
 pub type ForgeResult<T> = Result<T, ForgeError>;
 
 impl ForgeError {
-    /// An error that a repeat does not mend.
+    /// An error that a repeat does not fix.
     pub(crate) fn lasting(kind: ForgeErrorKind, seen: impl Into<String>) -> Self {
         let seen = seen.into();
         let failure = Failure::NonRecoverable { advice: seen.clone() };
@@ -79,7 +79,7 @@ impl ForgeError {
         Self { kind: ForgeErrorKind::Other, failure, seen, link: None }
     }
 
-    /// The same with a page that mends it.
+    /// The same, with the page where it can be fixed.
     pub(crate) fn mended_at(self, link: impl Into<String>) -> Self {
         Self { link: Some(link.into()), ..self }
     }

@@ -66,7 +66,7 @@ pub struct OutgoingWork {
     pub subject: String,
     /// The changed files, by path.
     pub files: Vec<OutgoingFile>,
-    /// Those of them that have changed since the commit that was asked for.
+    /// Those of them that have changed since the requested commit.
     pub since: Vec<OutgoingFile>,
     /// Number of workflows that the repository has.
     pub workflows: u32,
@@ -272,7 +272,7 @@ struct Folder {
     head: Option<ObjectId>,
 }
 
-/// A comparison of two trees, of which the forge has one.
+/// A comparison of two trees; the forge has one of them.
 struct Walk<'a> {
     forge: &'a dyn Forge,
     at: &'a RepositoryAt,
@@ -287,7 +287,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Compares two roots, of which the first may be named by a commit of the forge's. Returns that one's entries.
+    /// Compares two roots; the first may be named by a commit of the forge's. Returns the first one's entries.
     async fn go(&mut self, base: ObjectId, head: ObjectId) -> Result<Vec<TreeEntry>, NotOutgoing> {
         let top = Folder { path: Vec::new(), depth: 0, base: Some(base), head: Some(head) };
         let (was, is) = self.listed(&top).await?;
@@ -461,7 +461,7 @@ fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// Whether the path is a workflow's, or that of a file in the place of their folder.
+/// Whether the path is a workflow's, or a file's in place of the workflows' folder.
 fn is_workflow(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     let [github, workflows] = WORKFLOWS;

@@ -13,7 +13,7 @@ const LIMITED_MS: u64 = 60_000;
 
 /// Reasons for a refused push: words in GitHub's own, and a sentence for people. The first that fits counts.
 const REASONS: [(&str, &str); 9] = [
-    ("GH001", "A file is larger than GitHub takes: 100 MB at most."),
+    ("GH001", "A file is larger than GitHub accepts: 100 MB at most."),
     ("GH008", "A file belongs to Git LFS, and Bobbin does not carry what is stored there."),
     (
         "without `workflows` permission",
@@ -21,7 +21,7 @@ const REASONS: [(&str, &str); 9] = [
     ),
     (
         "verified signatures",
-        "The repository takes signed commits alone, and those of an agent are not signed.",
+        "The repository accepts only signed commits, and an agent's are not signed.",
     ),
     ("push cannot contain secrets", "GitHub found a secret in the commits."),
     ("GH013", "A rule of the repository refuses it."),

@@ -161,7 +161,7 @@ async fn log(
     Ok(Some(redact(&cut.text())))
 }
 
-/// Whether an address is none of a stranger's account at Azure. The client's own rules decide about its host.
+/// Whether an address does not belong to a stranger's Azure account. The client's own rules decide about its host.
 fn is_log_address(address: &str) -> bool {
     let host = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
     host.is_some_and(|host| !host.ends_with(LOG_HOSTS[0]) || host.starts_with(LOG_ACCOUNTS))

@@ -39,7 +39,7 @@ pub enum NotTheApp {
 pub struct Hook {
     /// The address; empty: nowhere.
     pub url: String,
-    /// They are JSON, which is what is read.
+    /// They are JSON, the only format that is read.
     pub is_json: bool,
     /// They are signed.
     pub is_signed: bool,

@@ -53,7 +53,7 @@ struct Nodes<T> {
     nodes: Vec<T>,
 }
 
-/// A list of which a part was asked for.
+/// A list that was requested in part.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PartOf<T> {
@@ -352,7 +352,7 @@ impl CommentBody {
 }
 
 impl AuthorBody {
-    /// An account that is deleted wrote as nobody.
+    /// A deleted account counts as nobody.
     fn seen(author: Option<Self>) -> Author {
         let is_bot = author.as_ref().is_some_and(|author| author.kind == "Bot");
         let id = author.as_ref().and_then(|author| author.id).unwrap_or(0);
@@ -366,7 +366,7 @@ fn ms(time: &str) -> Ms {
     at.ok().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
 }
 
-/// What an answer with errors means for who has asked.
+/// What an answer with errors means for the caller.
 pub(super) fn not_answered(errors: &[Value], by: By<'_>) -> ForgeError {
     let first = errors.first().cloned().unwrap_or_default();
     let said = bobbin_http::sentence(&first["message"]);

@@ -60,8 +60,13 @@ pub(super) async fn read(
     branch: &str,
 ) -> Result<Vec<RequiredCheck>, RestError> {
     let path = ["repos", name.owner(), name.name(), "rules", "branches", branch];
-    let rules: Vec<RuleBody> =
-        rest.read(Call::get(by, &path).with(&[("per_page", PAGE_ITEMS)])).await?;
+    let query = [("per_page", PAGE_ITEMS)];
+    let rules: Vec<RuleBody> = match rest.read(Call::get(by, &path).with(&query)).await {
+        Ok(rules) => rules,
+        // The owner's plan has none for private repositories.
+        Err(error) if error.status() == Some(403) && error.says("Upgrade to GitHub") => Vec::new(),
+        Err(error) => return Err(error),
+    };
     let path = ["repos", name.owner(), name.name(), "branches", branch];
     let found: BranchBody = match rest.read(Call::get(by, &path)).await {
         Ok(found) => found,

@@ -15,7 +15,7 @@ use super::poll;
 use super::settings::Addresses;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 
-/// The version of the API that these shapes are of.
+/// The API version that these shapes belong to.
 const API_VERSION: &str = "2022-11-28";
 /// Most bytes of an answer; GitHub's largest, a folder with 100,000 entries, has 7 MB.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -116,7 +116,7 @@ enum Whose {
 }
 
 impl RestError {
-    /// The status of a refusal that is none for too many requests.
+    /// The status of a refusal, unless it is for too many requests.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) if refusal.limited_ms.is_none() => Some(refusal.status),
@@ -153,7 +153,7 @@ impl From<RestError> for ForgeError {
     }
 }
 
-/// GitHub's words for a signature whose issuer is no app. The status is that of what does not exist.
+/// GitHub's words for a signature whose issuer is no app. The status is that of something missing.
 const UNKNOWN_APP: &str = "Integration not found";
 
 /// The error of a request without an answer.

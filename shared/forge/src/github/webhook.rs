@@ -175,7 +175,7 @@ impl Event {
     }
 }
 
-/// The body is not what the event's name says.
+/// The body does not match the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body does not belong to the event")]
 pub struct UnreadableHook;
