@@ -35,7 +35,7 @@ pub(super) enum ServerCap {
 
 /// The key of a server that is about to be started.
 pub(super) enum ServerKey {
-    /// The stack's; those of starts before are deleted.
+    /// The stack's; those of earlier starts are deleted.
     OfStack(Vec<NamedKey>),
     /// The one that the running server has, which is left alone.
     Stays(Vec<NamedKey>),
@@ -72,7 +72,7 @@ impl ServerKey {
         true
     }
 
-    /// What a server is that is healthy with this key and a project's secrets.
+    /// The event of a server that is healthy with this key and a project's secrets.
     pub(super) fn healthy(&self, secrets: GivenSecrets) -> Event {
         let capped_until_ms = match self {
             Self::Stays(keys) => return healthy(keys),
@@ -90,7 +90,7 @@ impl ServerKey {
 }
 
 impl Sandboxes {
-    /// What is known of the server's key, once it is healthy without a start.
+    /// What is known about the server's key, once it is healthy without a start.
     pub(super) async fn known_key(&self, sandbox: &SandboxKey, generation: u32) -> Event {
         let Some(capped) = &self.capped else { return Event::Healthy };
         match capped.of(sandbox, generation).await {
@@ -162,7 +162,7 @@ impl Sandboxes {
         }
     }
 
-    /// No server runs any more that has a key of a start before: those end.
+    /// No server with a key of an earlier start runs any more: those keys end.
     pub(super) async fn end_keys_before(&self, key: &ServerKey) {
         if let ServerKey::OfStack(before) | ServerKey::New(NewKey { before, .. }) = key {
             self.end_keys(before).await;
@@ -170,17 +170,21 @@ impl Sandboxes {
     }
 
     /// Gives the server's key its limit for this turn.
+    ///
+    /// # Errors
+    /// [`Failure::Wait`]: at the limit that the key has, the turn would end early, and count as spent.
     pub(super) async fn limit_key(
         &self,
         of: (&SandboxKey, u32),
         turn: &TurnId,
         limit: Option<KeyLimit>,
-    ) {
-        let (Some(capped), Some(limit)) = (&self.capped, limit) else { return };
-        if let Err(error) = capped.limit(of, turn, limit).await {
-            // The key still stops the turn at the limit that it has, and the next prompt tries again.
+    ) -> Result<(), Failure> {
+        let (Some(capped), Some(limit)) = (&self.capped, limit) else { return Ok(()) };
+        capped.limit(of, turn, limit).await.map_err(|error| {
             tracing::warn!(event = "model.key.limit.failed", turn = &**turn, %error, "a capped key kept its limit");
-        }
+            let seen = format!("the model key did not get its limit of money: {error}");
+            Failure::Wait { after_ms: 0, seen }
+        })
     }
 
     /// Ends the keys of a generation that was deleted, and has the provider forget what it kept for it.

@@ -133,38 +133,43 @@ impl Sandboxes {
             Ok(snapshots) => {
                 sleep(Duration::from_millis(after_ms)).await;
                 self.hold_services((sandbox, generation), services, "stop").await;
-                if let (0, Some(share)) = (after_ms, share) {
-                    let of = (sandbox, generation);
-                    self.prepare_prebuild(of, snapshots, at_ms, share).await?;
-                }
-                let mut made = snapshots.create(&name).await;
-                if share.is_none()
-                    && is_full(&made)
-                    && self.give_up_prebuild(&sandbox.tenant(), snapshots).await?
-                {
-                    // It counts until the provider has deleted it.
-                    for _ in 0..FREED_LOOKS_MAX {
-                        sleep(FREED_LOOK).await;
-                        made = snapshots.create(&name).await;
-                        if !is_full(&made) {
-                            break;
+                let made = async {
+                    if let (0, Some(share)) = (after_ms, share) {
+                        let of = (sandbox, generation);
+                        self.prepare_prebuild(of, snapshots, at_ms, share).await?;
+                    }
+                    let mut made = snapshots.create(&name).await;
+                    if share.is_none()
+                        && is_full(&made)
+                        && self.give_up_prebuild(&sandbox.tenant(), snapshots).await?
+                    {
+                        // It counts until the provider has deleted it.
+                        for _ in 0..FREED_LOOKS_MAX {
+                            sleep(FREED_LOOK).await;
+                            made = snapshots.create(&name).await;
+                            if !is_full(&made) {
+                                break;
+                            }
                         }
                     }
-                }
-                match made {
-                    Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
-                    Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
-                    Ok(SnapshotState::Failed { reason }) => failed(&reason),
-                    Ok(SnapshotState::Absent) => {
+                    Ok::<_, Failure>(made)
+                };
+                // Whatever fails, the services are started again.
+                match made.await {
+                    Ok(Ok(SnapshotState::Underway)) => Ok(SnapshotSeen::UnderWay),
+                    Ok(Ok(SnapshotState::Ready | SnapshotState::Asleep)) => Ok(SnapshotSeen::Ready),
+                    Ok(Ok(SnapshotState::Failed { reason })) => failed(&reason),
+                    Ok(Ok(SnapshotState::Absent)) => {
                         failed("the provider made none, and does not say why")
                     }
-                    Err(ProviderError { kind: ErrorKind::WrongState, .. }) => {
+                    Ok(Err(ProviderError { kind: ErrorKind::WrongState, .. })) => {
                         failed("the sandbox has to be started first")
                     }
-                    full if is_full(&full) => {
+                    Ok(full) if is_full(&full) => {
                         failed("there is no room for another snapshot: delete one first")
                     }
-                    Err(error) => Err(error.failure),
+                    Ok(Err(error)) => Err(error.failure),
+                    Err(failure) => Err(failure),
                 }
             }
         };

@@ -63,7 +63,17 @@ async fn started(scene: &Scene, restart: bool, cap: Option<MicroUsd>) -> Event {
 /// A prompt that gives the key of its server this limit.
 async fn sent(scene: &Scene, turn: &str, text: &str, limit: KeyLimit) -> RunAnswer {
     let ids = PromptIds::mint(&scene.thread, &turn.into(), now_ms());
-    let sent = scene
+    assert_eq!(tried(scene, (turn, &ids), text, limit).await, Event::Prompted);
+    scene.finished(scene.follow(&ids)).await
+}
+
+async fn tried(
+    scene: &Scene,
+    (turn, ids): (&str, &PromptIds),
+    text: &str,
+    limit: KeyLimit,
+) -> Event {
+    scene
         .perform(Effect::Agent(AgentEffect::SendPrompt {
             turn: turn.into(),
             run_of: turn.into(),
@@ -76,9 +86,7 @@ async fn sent(scene: &Scene, turn: &str, text: &str, limit: KeyLimit) -> RunAnsw
             sending: FIRST,
             limit: Some(limit),
         }))
-        .await;
-    assert_eq!(sent, Event::Prompted);
-    scene.finished(scene.follow(&ids)).await
+        .await
 }
 
 pub(super) async fn a_capped_key_lives_and_ends_with_its_servers(scene: &mut Scene) {
@@ -130,6 +138,17 @@ pub(super) async fn a_capped_key_lives_and_ends_with_its_servers(scene: &mut Sce
     assert_eq!(vendor.only(scene).await.limit, Some(spent.usage + 1.0));
     let answer = sent(scene, "capped-4", "echo: no budget", KeyLimit::Unlimited).await;
     assert_eq!((answer.end, vendor.only(scene).await.limit), (RunEnd::Completed, None));
+
+    // A prompt whose limit cannot be given is not sent.
+    let key = Secret::from("canary-manager".to_owned());
+    let away = CappedKeys::new("http://127.0.0.1:1/v1", &key, STACK_ID).unwrap().map(Arc::new);
+    let without_limits = with_key(scene, &vendor.base, "sk-of-stack").capping(away);
+    let limiting = std::mem::replace(&mut scene.sandboxes, without_limits);
+    let ids = PromptIds::mint(&scene.thread, &"capped-away".into(), now_ms());
+    let limit = KeyLimit::Dollars(DOLLAR);
+    let refused = tried(scene, ("capped-away", &ids), "echo: too early", limit).await;
+    assert!(matches!(refused, Event::NotSent(Failure::Wait { .. })), "{refused:?}");
+    scene.sandboxes = limiting;
 
     // A worker died between making a key and starting with it: the next start ends that key as well.
     let lost = CappedKeyName::new(&scene.sandbox, GENERATION, now_ms()).text(STACK_ID);

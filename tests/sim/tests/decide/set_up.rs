@@ -4,7 +4,9 @@ use super::forge::{asked, repository, world as with_forge};
 use super::*;
 use bobbin_core::protocol::effect::RecipeAt;
 use bobbin_core::records::card::{CardState, CardStep, StepState};
+use bobbin_core::records::message::Operation;
 use bobbin_core::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
+use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_sim::project::Project;
 
@@ -125,6 +127,36 @@ fn resumed_sandbox_only_starts_its_project() {
 }
 
 #[test]
+fn snapshot_given_up_starts_services_again() {
+    let refused = Failure::NonRecoverable { advice: "the key may not".to_owned() };
+    let last = Limits::DEFAULT.retry.attempts + 2;
+    for (receive, failure, why) in [
+        (1, None, "it was not created in time"),
+        (1, Some(refused), "it was not created in time"),
+        (last, None, "it kept failing"),
+    ] {
+        let world = world(recipe());
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        let starts = if failure.is_none() { 2 } else { 1 };
+        world.with(|s| {
+            s.snapshots = vec![SnapshotSeen::UnderWay; 10];
+            s.fail.insert("start_project", failure.into_iter().collect());
+            s.names.clear();
+        });
+        let snapshot = work("k1", Work::Operate { want: Operation::Snapshot, by: None });
+        let accepted_at_ms = world.now_ms() + 3_000 - Limits::DEFAULT.share.snapshot_ms;
+        let snapshot = Message { accepted_at_ms, ..snapshot };
+        deliver_until_done(&world, &snapshot, receive);
+        let sandbox = record(&world).sandbox;
+        assert_eq!(sandbox.history.operated[0].trouble.as_deref(), Some(why));
+        assert!(sandbox.lease.is_none() && sandbox.phase == Phase::Active, "{sandbox:?}");
+        let tries = |s: &mut State| s.names.iter().filter(|one| **one == "start_project").count();
+        assert_eq!(world.with(tries), 1, "{why}");
+        assert_eq!(calls(&world).iter().filter(|one| **one == "start").count(), starts, "{why}");
+    }
+}
+
+#[test]
 fn card_shows_each_step_once() {
     let world = world(recipe());
     world.with(|s| s.project.takes_ms = 10_000);
@@ -165,12 +197,12 @@ fn failed_step_costs_the_turn_nothing() {
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     assert_eq!(
         told(&world),
-        "(The project's set-up (by `.bobbin/environment.yaml`) failed: `npm run build` ended with exit code 2; its output is in .bobbin/set-up/2.log. The steps behind it were not run. `PostgreSQL` ended with exit code 127; its output is in .bobbin/start/postgres.log. It wants `node 22`. It listens on 3000.)\n\ndo it"
+        "(The project's set-up (by `.bobbin/environment.yaml`) failed: `npm run build` ended with exit code 2; its output is in .bobbin/set-up/2.log. The steps after it were not run. `PostgreSQL` ended with exit code 127; its output is in .bobbin/start/postgres.log. It wants `node 22`. It listens on 3000.)\n\ndo it"
     );
     assert_eq!(
         share::notices(&world),
         [
-            "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps behind it were not run\n- `PostgreSQL` ended with exit code 127"
+            "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
         ]
     );
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Next, absence, aside, budget, build, down, forge, lease, outage, outside, record,
-    results, stray, untold, wait, watch, words,
+    results, set_up, stray, untold, wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
@@ -32,6 +32,9 @@ pub(super) fn failed(
         return aside::refused(session, aside, &failure, context);
     }
     if build::requested(session, of) || build::could_not_be_found(session, of, &failure) {
+        return None;
+    }
+    if set_up::could_not_start_held(session, of, context) {
         return None;
     }
     let is_useless = match failure {

@@ -12,6 +12,7 @@ use crate::protocol::effect::{
 };
 use crate::records::card::{CardState, CardStep, StepState};
 use crate::records::carried::LeftOut;
+use crate::records::message::{Operation, Work};
 use crate::records::prebuild::BuildKey;
 use crate::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
 use crate::records::sandbox::Phase;
@@ -24,9 +25,9 @@ use crate::text::{one_line, shorten};
 const LATE_MS: u64 = 60_000;
 /// How much of the lease has to be left for another look.
 const RENEW_MS: u64 = 120_000;
-/// Bytes of what a builder's record keeps of the output of a step that failed.
+/// How many bytes of a failed step's output a builder's record keeps.
 const SAID_BYTES_MAX: usize = 2_000;
-/// Characters (UTF-16 units) of what is quoted of a recipe.
+/// How many characters (UTF-16 units) of a recipe are quoted.
 const NAMED_UNITS_MAX: usize = 120;
 
 /// The next step; `None` once the project is ready, or there is none.
@@ -54,8 +55,8 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if session.sandbox.is_builder() { None } else { start(session, context) }
 }
 
-/// What managers say outranks what the repository says, and that counts from the default branch alone: what another
-/// branch says about its own set-up is not asked.
+/// A manager's recipe outranks the repository's, which counts from the default branch alone: another branch's own
+/// recipe is not read.
 fn read(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.project.repo.as_deref().unwrap_or_default();
     let name = forge::name_of(repo, context).unwrap_or_default();
@@ -127,6 +128,29 @@ fn all_ms(set_up: &SetUp, limits: &SetUpLimits) -> u64 {
     if set_up.recipe.is_derived { of_lock_files } else { limits.all_ms }
 }
 
+/// Starts again what was stopped for a snapshot that is given up; `None`: that was tried, or nothing was stopped.
+pub(super) fn start_held(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let sandbox = &session.sandbox;
+    let services = sandbox.project.set_up.as_ref().map(|set_up| &set_up.recipe.services);
+    let has_services = services.is_some_and(|services| !services.is_empty());
+    let is_held = has_services && sandbox.phase == Phase::Active && !sandbox.is_builder();
+    is_held.then(|| start(session, context)).flatten()
+}
+
+/// Nobody waits for what was stopped for a snapshot: that ends all the same. False: the failure is about something
+/// else.
+pub(super) fn could_not_start_held(
+    session: &mut Session,
+    of: &Effect,
+    context: &Context<'_>,
+) -> bool {
+    let is_start = matches!(of, Effect::Sandbox(SandboxEffect::StartProject { .. }));
+    let work = &context.delivery.message.work;
+    let is_held = is_start && matches!(work, Work::Operate { want: Operation::Snapshot, .. });
+    session.observed.sandbox.project.is_started |= is_held;
+    is_held
+}
+
 fn start(session: &Session, context: &Context<'_>) -> Option<Next> {
     let recipe = &session.sandbox.project.set_up.as_ref()?.recipe;
     let is_nothing = recipe.services.is_empty() && recipe.start.is_empty();
@@ -194,7 +218,7 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
     }
     set_up.see(seen, context.now_ms);
     let has_left = seen.is_left || (is_late && !seen.is_over);
-    // What its steps meet in the files of a prebuild they do not meet in an empty sandbox.
+    // The files of a prebuild may be the cause of a failure; an empty sandbox does not have them.
     let has_failed = failures(set_up).next().is_some();
     if seen.is_over && has_failed && build::begin_without(session, false, context) {
         return;
@@ -248,7 +272,7 @@ pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
         let by = source(&set_up.recipe);
         return is_of_turn.then(|| format!("begun with a prebuild of {at}, {by}"));
     }
-    // A program that nobody asked for, and that is not there, has done nothing.
+    // A step that nobody wrote, and whose program is missing, has done nothing.
     let counts = |end: &StepEnd| !set_up.recipe.is_derived || *end != StepEnd::Failed(127);
     let has_run = set_up.ended.iter().any(counts);
     let over_ms = set_up.over_ms.filter(|_| has_run)?;
@@ -269,7 +293,7 @@ pub(super) fn fact(session: &Session, context: &Context<'_>) -> Option<String> {
     is_of_turn.then(|| format!("{how}{at} in {seconds} s, {by}{because}"))
 }
 
-/// The failures that are for people: that a program which nobody asked for is missing is not.
+/// The failures that people are told: a missing program that nobody asked for is not among them.
 fn failures(set_up: &SetUp) -> impl Iterator<Item = &FailedStep> {
     let is_derived = set_up.recipe.is_derived;
     set_up.failed.iter().filter(move |one| !(is_derived && one.is_missing()))
@@ -278,13 +302,13 @@ fn failures(set_up: &SetUp) -> impl Iterator<Item = &FailedStep> {
 /// What people are told of a project that is not wholly ready; `None`: all is well.
 pub(super) fn for_people(set_up: &SetUp) -> Option<String> {
     let of = source(&set_up.recipe);
-    let behind = if set_up.recipe.is_derived { "" } else { ". The steps behind it were not run" };
+    let behind = if set_up.recipe.is_derived { "" } else { ". The steps after it were not run" };
     let failed = failures(set_up).map(|one| format!("{}{behind}", failure(one)));
     let failed: Vec<String> = failed.chain(set_up.not_started.iter().map(failure)).collect();
     let refused: Vec<String> = set_up.recipe.refused.iter().map(|one| one_line(one)).collect();
     let parts = [
         (format!("The project was not made ready in full ({of}). The agent knows this."), failed),
-        (format!("Not done of what the project asks for ({of}):"), refused),
+        (format!("What the project asks for and does not get ({of}):"), refused),
     ];
     let told = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
     let told = told.map(|(what, lines)| format!("{what}\n- {}", lines.join("\n- ")));
@@ -307,7 +331,7 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
         failed => {
             let each = |one: &FailedStep| format!("{}; its output is in {}", failure(one), one.log);
             let each: Vec<String> = failed.iter().map(each).collect();
-            let behind = if recipe.is_derived { "" } else { " The steps behind it were not run." };
+            let behind = if recipe.is_derived { "" } else { " The steps after it were not run." };
             format!(
                 "The project's set-up ({}) failed: {}.{behind}",
                 source(recipe),
