@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 
 use crate::run::trial;
 
+const STOPPER: &str = "U0STOPPER01";
+
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("embedded::trouble::provider_trouble_is_reported_in_words", provider),
         trial("embedded::trouble::openai_model_works_behind_own_endpoint", own_endpoint),
+        trial("embedded::trouble::stop_waits_for_no_word_of_slack", stop),
     ]
 }
 
@@ -57,6 +60,27 @@ async fn own_endpoint() {
     let (talk, turn) = world.begin(Platform::Discord, "echo: over the gateway").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("over the gateway"));
+    talk.finish().await;
+    stack.end().unwrap();
+}
+
+/// Somebody stops of whom no worker knows yet who they are, and Slack does not say.
+async fn stop() {
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
+    let world = World::of(&stack);
+    let (talk, turn) =
+        world.begin(Platform::Slack, "slow: 90 one two three four five six seven eight").await;
+    talk.running(&turn).await;
+    let card = talk.card(&turn).await;
+    world.slack.set_user(STOPPER, &json!({})).await.unwrap();
+    let fault = json!({"route": "users.info", "count": 1_000, "status": 429, "retry_after": 600});
+    world.slack.arm(&fault).await.unwrap();
+    let press = json!({"type": "block_action", "user_id": STOPPER,
+        "channel_id": talk.thread.channel, "message_ts": card.id,
+        "action_id": card.button("Stop").unwrap().id});
+    world.slack.act(&press).await.unwrap();
+    let ended = talk.ended(&turn).await;
+    assert!(matches!(&ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     talk.finish().await;
     stack.end().unwrap();
 }

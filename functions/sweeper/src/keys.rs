@@ -1,16 +1,15 @@
 //! Capped model keys that belong to no live sandbox: deleted at their vendor, and with the provider that kept them for
 //! it. The keys are listed first, then the records are read.
 
-use std::sync::Arc;
-
 use bobbin_app::capped::{CappedKeys, orphans};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::store::Store;
 use bobbin_core::protocol::decide::orphan::is_unbelievable;
 use bobbin_core::protocol::signals::ORPHANS_HELD;
-use bobbin_sandbox::{Provider, Sandbox};
 use serde_json::{Value, json};
+
+use crate::ProviderList;
 
 /// Maximum number of keys deleted in one tick; the next tick finds the rest.
 const REAPED_MAX: usize = 20;
@@ -55,17 +54,13 @@ pub async fn reap(config: &Config, store: &Store, capped: &CappedKeys) -> Result
 ///
 /// # Errors
 /// The last failure, after all others were tried.
-pub async fn forget(
-    config: &Config,
-    lists: &[(Arc<dyn Provider>, Vec<Sandbox>)],
-) -> Result<(), String> {
+pub async fn forget(config: &Config, lists: &[ProviderList]) -> Result<(), String> {
     let before_ms = now_ms().saturating_sub(config.limits.sandbox.stale_grace_ms);
     let mut trouble = None;
-    for (provider, listed) in lists {
+    for ProviderList { provider, listed, is_whole } in lists {
         let living: Vec<&str> = listed.iter().map(|sandbox| sandbox.name.as_str()).collect();
-        let facts = provider.facts();
-        if let Ok(store) = facts.secrets
-            && listed.len() < facts.listed_max
+        if let Ok(store) = provider.facts().secrets
+            && *is_whole
         {
             let forgotten = store.forget_all_but(&living, before_ms).await;
             trouble = forgotten.err().map(|e| e.to_string()).or(trouble);

@@ -63,9 +63,17 @@ struct Sweeper {
     dead: DeadQueues,
 }
 
+/// What one provider lists of this stack.
+struct ProviderList {
+    provider: Arc<dyn Provider>,
+    listed: Vec<Sandbox>,
+    /// The provider has no more sandboxes than can be listed.
+    is_whole: bool,
+}
+
 /// The providers' lists.
 struct Listings {
-    lists: Vec<(Arc<dyn Provider>, Vec<Sandbox>)>,
+    lists: Vec<ProviderList>,
     /// Why a provider could not be listed.
     trouble: Option<String>,
     /// No provider has more sandboxes than can be listed.
@@ -129,7 +137,7 @@ impl Sweeper {
         }
         let reap = async {
             let (mut reaped, mut trouble) = (Reaped::default(), None);
-            for (provider, listed) in &lists {
+            for ProviderList { provider, listed, .. } in &lists {
                 match orphans::reap(config, (store, queues), &**provider, listed).await {
                     Ok(some) => reaped = reaped.and(some),
                     Err(seen) => trouble = Some(seen),
@@ -141,7 +149,7 @@ impl Sweeper {
             // Without a complete list nothing can be called missing.
             match trouble {
                 None => {
-                    let all = lists.iter().flat_map(|(_, listed)| listed);
+                    let all = lists.iter().flat_map(|one| &one.listed);
                     vanished::reconcile(config, (store, queues), (all, is_whole), now_ms()).await
                 }
                 Some(seen) => Err(seen),
@@ -173,10 +181,11 @@ impl Sweeper {
             };
             match listed {
                 Ok(mut listed) => {
-                    is_whole &= listed.len() < provider.facts().listed_max;
+                    let is_all = listed.len() < provider.facts().listed_max;
+                    is_whole &= is_all;
                     // Another stack with this name may share the organisation: its sandboxes are not ours.
                     listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
-                    lists.push((provider, listed));
+                    lists.push(ProviderList { provider, listed, is_whole: is_all });
                 }
                 Err(seen) => {
                     tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");

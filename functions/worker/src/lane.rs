@@ -1,6 +1,7 @@
 //! From a queue record to a verdict: the lane of the message, its heartbeat, and whether it is acknowledged or retried.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
@@ -34,12 +35,16 @@ use bobbin_core::records::message::{Body, Message};
 use bobbin_core::schema::Unreadable;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
+use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use crate::receipt::{Receipt, delivery_id};
 
 /// Time of the function that is kept for saving and retrying after a slice.
 const WIND_UP_MS: u64 = 60_000;
+
+/// Longest wait of a Stop for the platform's word on who stops: it waits for nothing but the table.
+const STOP_ASKS_MS_MAX: u64 = 1_000;
 
 /// Longest time for reading one secret.
 const SECRET_READ_MS_MAX: u64 = 5_000;
@@ -302,10 +307,10 @@ impl Worker {
             }
             // Nobody is let in because their membership could not be checked.
             Err(failure) => {
-                let limits = &self.config.limits;
-                if let Some(held) =
-                    receipt.arrival().held(&failure, limits.retry.telling_ms, &limits.retry)
-                {
+                let limits = &self.config.limits.retry;
+                let is_control = matches!(body, Body::Control(_));
+                let within_ms = if is_control { limits.control_ms } else { limits.telling_ms };
+                if let Some(held) = receipt.arrival().held(&failure, within_ms, limits) {
                     return receipt.conclude(held).await;
                 }
                 if let Some(membership) = body.membership_mut() {
@@ -375,6 +380,11 @@ impl Worker {
         let without = || Failure::Outage { after_ms: 0, seen: "there are no keys yet".to_owned() };
         let WorldParts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.membership(thread, &by.id, None).await };
+        if body.is_stop() {
+            // At worst somebody who may not work here ends a run, which can be run again.
+            let asked = timeout(Duration::from_millis(STOP_ASKS_MS_MAX), asked).await;
+            return Ok(asked.ok().and_then(Result::ok).and_then(|found| found.outside));
+        }
         match asked.await {
             // Slack is not set up: the work on the message runs into that and reports it.
             Err(Failure::NonRecoverable { .. }) => Ok(None),

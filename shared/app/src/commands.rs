@@ -58,24 +58,24 @@ impl Lane<'_> {
             Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
             Want::SetUpLog { turn } => self.set_up_log(control, turn, &found).await,
             Want::Configure { change } => {
-                self.configure(control, change, found.settings, now_ms).await
+                self.configure(control, change, found.settings, arrival).await
             }
-            Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
-            Want::Forge { forge } => self.at_forge(control, forge, found.settings, now_ms).await,
+            Want::OwnKey { key } => self.own_key(control, key, found.settings, arrival).await,
+            Want::Forge { forge } => self.at_forge(control, forge, found.settings, arrival).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
             Want::Sandboxes { page, in_thread } => {
                 self.list(control, (*page, *in_thread), &found, now_ms).await
             }
-            Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
+            Want::Connect { to } => self.connect(control, to.as_ref(), &found, arrival).await,
             Want::AskDestroy { sandbox } => {
                 self.ask_destroy(control, sandbox, &found, now_ms).await
             }
             Want::Operate { sandbox, operation } => {
-                self.operate(control, (sandbox, *operation), &found, now_ms).await
+                self.operate(control, (sandbox, *operation), &found, arrival).await
             }
-            Want::Publish { step } => self.publish(control, step, &found, now_ms).await,
+            Want::Publish { step } => self.publish(control, step, &found, arrival).await,
             Want::Command { command } => self.command(control, *command, &found, arrival).await,
-            Want::Again { turn } => self.again(control, turn, now_ms).await,
+            Want::Again { turn } => self.again(control, turn, arrival).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
             Want::Settle { ask, choice } => {
                 self.settle(control, &found, (ask, choice), receive, now_ms).await

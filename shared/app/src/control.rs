@@ -158,6 +158,26 @@ impl Lane<'_> {
         chat.answer(&control.reply, Say::Answer { thread, id, words }).await
     }
 
+    /// What is said or shown after a request was carried out: a failure is waited out for a while, and is never told as
+    /// the request's own.
+    ///
+    /// # Errors
+    /// The failure, while the message may still be retried for it.
+    pub(crate) fn after_done(
+        &self,
+        control: &Control,
+        arrival: Arrival,
+        said: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Err(failure) = said else { return Ok(()) };
+        let limits = &self.limits.retry;
+        if arrival.held(&failure, limits.control_ms, limits).is_some() {
+            return Err(failure);
+        }
+        tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
+        Ok(())
+    }
+
     /// Brings the next poll forward: the author of a control message does not have to wait for it.
     pub(crate) async fn poll_now(&self, control: &Control, turn: &Turn) {
         // If this fails, the poll comes at its own time.

@@ -24,11 +24,11 @@ use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
 use crate::forge::hosts_of_forge;
+use crate::parts::{WorldParts, counted};
 use crate::sandboxes::{
     Moving, OpenedSecrets, RunContext, Sandboxes, Wanted, WorkTarget, unless_cancelled,
 };
 use crate::visibility::Visibility;
-use crate::parts::{WorldParts, count_failure};
 use crate::{catalogue, providers};
 
 /// Longest wait for the agent to say what it offers. The first answer takes as long as its boot for the project (4 s,
@@ -83,7 +83,7 @@ impl<'a> Performing<'a> {
                 let chat = &self.parts.chat;
                 match chat.notify_thread(told, turn, word, *archive).await {
                     // Not retried if the chat cannot be reached at all.
-                    Ok(()) | Err(Failure::NonRecoverable { .. } => {
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => {
                         Event::Told { thread: told.clone() }
                     }
                     Err(failure) => Event::Failed(failure),
@@ -265,69 +265,87 @@ impl<'a> Performing<'a> {
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
     pub(crate) async fn guarded(&self, target: WorkTarget<'_>, effect: &SandboxEffect) -> Event {
-        let named = &self.asked.at.provider;
-        let tenants = &self.parts.tenants;
-        let provider = named.as_deref().unwrap_or(tenants.configured());
+        // Whoever is admitted has to report how the call went: what is not the provider's comes first.
+        let sandboxes = match self.sandboxes().await {
+            Ok(sandboxes) => sandboxes,
+            Err(failure) => return Event::Failed(failure),
+        };
+        let (provider, breaker) = (self.provider(), self.breaker());
         if let CallAdmission::No { retry_in_ms } =
-            self.parts.breakers.admit(provider, now_ms()).await
+            self.parts.breakers.admit(&breaker, now_ms()).await
         {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let compared = if effect.rests_on_account() {
-            self.is_same_account(named.as_deref()).await
+        let compared = if effect.rests_on_account() && !self.is_in_own_account() {
+            self.is_same_account(provider).await
         } else {
             Ok(true)
         };
         let event = match compared {
-            Err(failure) => Event::Failed(failure),
+            Err(NotCompared::Store(error)) => {
+                return Event::Failed(counted(&self.parts.metrics, &error));
+            }
+            Err(error) => Event::Failed(error.failure()),
             Ok(false) => {
-                self.parts.breakers.succeeded(provider, now_ms()).await;
+                self.parts.breakers.succeeded(&breaker, now_ms()).await;
                 self.parts.metrics.count(Alarm::ServiceAway, now_ms());
                 let seen = of_another_account(provider);
                 tracing::error!(event = ACCOUNT_OTHER, provider, "{seen} (docs/RUNBOOK.md)");
                 return Event::Failed(Failure::Outage { after_ms: 0, seen });
             }
-            Ok(true) => match self.sandboxes().await {
-                Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
-                Err(failure) => return Event::Failed(failure),
-            },
+            Ok(true) => sandboxes.perform_sandbox(self, target, effect).await,
         };
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
-                if self.parts.breakers.failed(provider, seen, now_ms()).await {
+                if self.parts.breakers.failed(&breaker, seen, now_ms()).await {
                     self.parts.metrics.count(Alarm::ServiceAway, now_ms());
                 }
             }
-            _ => self.parts.breakers.succeeded(provider, now_ms()).await,
+            _ => self.parts.breakers.succeeded(&breaker, now_ms()).await,
         }
         event
     }
 
+    /// The name of the target's provider.
+    fn provider(&self) -> &str {
+        self.asked.at.provider.as_deref().unwrap_or(self.parts.tenants.configured())
+    }
+
+    /// Whether the target is in an account of its tenant's own.
+    fn is_in_own_account(&self) -> bool {
+        let named = self.asked.at.provider.as_deref();
+        self.asked.at.own_credentials && named.is_none_or(|name| name == providers::OF_TENANTS)
+    }
+
+    /// The name of the target's breaker. A tenant's own account has its own: it says nothing about the others'.
+    fn breaker(&self) -> String {
+        if self.is_in_own_account() {
+            format!("{} of {}", self.provider(), self.asked.at.thread.tenant())
+        } else {
+            self.provider().to_owned()
+        }
+    }
+
     /// Whether the stack's account at this provider is the one on record. A tenant's own account is compared when its
     /// key is stored.
-    async fn is_same_account(&self, named: Option<&str>) -> Result<bool, Failure> {
-        let is_own = self.asked.at.own_credentials;
-        if is_own && named.is_none_or(|name| name == providers::OF_TENANTS) {
+    async fn is_same_account(&self, name: &str) -> Result<bool, NotCompared> {
+        let WorldParts { accounts, store, account_ms, tenants, .. } = &self.parts;
+        // A provider that is not set up has no account to compare: the effect says so.
+        let Ok(provider) = tenants.set_up().named(Some(name)) else {
             return Ok(true);
-        }
-        let name = named.unwrap_or(self.parts.tenants.configured());
-        let provider = self.parts.tenants.set_up().named(Some(name))?;
-        let WorldParts { accounts, store, account_ms, .. } = &self.parts;
-        let within = (now_ms(), *account_ms);
-        let compared = accounts.is_same(store, (name, &*provider), within).await;
-        compared.map_err(|error| {
-            if let NotCompared::Store(error) = &error {
-                count_failure(&self.parts.metrics, error);
-            }
-            error.failure()
-        })
+        };
+        accounts.is_same(store, (name, &*provider), (now_ms(), *account_ms)).await
     }
 
     /// The agent's options, recorded in the tenant's catalogue with what the turn uses. Best effort throughout.
-    pub(crate) async fn list_options(&self, target: WorkTarget<'_>, used: &Selection) -> AgentOptions {
+    pub(crate) async fn list_options(
+        &self,
+        target: WorkTarget<'_>,
+        used: &Selection,
+    ) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes().await?;
@@ -370,15 +388,15 @@ impl RunContext for Performing<'_> {
         }
     }
 
-    async fn flags(&self, thread: &ThreadKey) -> ControlFlags {
+    async fn flags(&self, thread: &ThreadKey) -> Option<ControlFlags> {
         match self.parts.store.flags(thread).await {
             Ok(flags) => {
                 self.note(&flags);
-                flags
+                Some(flags)
             }
             Err(error) => {
                 tracing::warn!(event = "flags.unread", %thread, %error, "the flags could not be read");
-                ControlFlags::default()
+                None
             }
         }
     }

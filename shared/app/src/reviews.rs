@@ -27,7 +27,7 @@ impl StackForge {
         }
     }
 
-    /// The review that an agent has written, held against the difference that the forge shows for the reviewed commit.
+    /// The review that an agent has written, compared with the diff that the forge shows for the reviewed commit.
     ///
     /// # Errors
     /// The class of the failure.
@@ -52,7 +52,7 @@ impl StackForge {
             Err(error) => match error.kind {
                 ForgeErrorKind::Other | ForgeErrorKind::RateLimited => {
                     let failure = self.failed(error);
-                    let why = format!("the difference could not be read just now ({failure})");
+                    let why = format!("the diff could not be read just now ({failure})");
                     return Ok(unusable(why));
                 }
                 // No line can be shown to be part of it.

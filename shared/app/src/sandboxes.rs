@@ -105,8 +105,8 @@ pub trait RunContext: Sync {
     /// Approximate number of thread messages that wait in the queue, including those behind a running turn. 0 if the
     /// count failed.
     fn waiting(&self) -> impl Future<Output = u64> + Send;
-    /// The control flags beside the record. Empty if the read failed: they are read again soon.
-    fn flags(&self, thread: &ThreadKey) -> impl Future<Output = ControlFlags> + Send;
+    /// The control flags beside the record; `None` if the read failed: they are read again soon.
+    fn flags(&self, thread: &ThreadKey) -> impl Future<Output = Option<ControlFlags>> + Send;
     /// The secrets of the project that is worked on, opened.
     fn project_secrets(&self) -> impl Future<Output = Result<OpenedSecrets, Failure>> + Send {
         async { Ok(OpenedSecrets::default()) }
@@ -389,7 +389,9 @@ pub(crate) async fn unless_cancelled<B: RunContext>(
     };
     let cancelled = async {
         loop {
-            if let Some(by) = watched.cancelled_by(&context.flags(thread).await) {
+            if let Some(flags) = context.flags(thread).await
+                && let Some(by) = watched.cancelled_by(&flags)
+            {
                 return by.clone();
             }
             sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;

@@ -1,9 +1,9 @@
 //! Who came back from the forge's sign-in, and what they may choose.
 //!
-//! Promised: an organisation is offered only to a person of whom the forge says that they administrate it, and a
-//! person's own account only to them; what an installation shows of itself proves nothing. The tokens of a sign-in for
-//! binding are revoked before its result is stored; those of a person's own account are in that result sealed. No
-//! code and no token is in an error.
+//! Promised: an organisation is offered only to a person who administrates it, as the forge says, and a person's own
+//! account only to them; what an installation says about itself proves nothing. The tokens of a sign-in for binding are
+//! revoked before its result is stored; those of a person's own account are in that result, sealed. No code and no
+//! token is in an error.
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::sealing::SealError;

@@ -251,4 +251,3 @@ impl World for Live {
         Performed { event, flags }
     }
 }
-

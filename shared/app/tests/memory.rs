@@ -70,8 +70,8 @@ impl RunContext for Desk {
         0
     }
 
-    async fn flags(&self, _: &ThreadKey) -> ControlFlags {
-        ControlFlags::default()
+    async fn flags(&self, _: &ThreadKey) -> Option<ControlFlags> {
+        Some(ControlFlags::default())
     }
 
     async fn show(&self, _: &ThreadKey, _: &PostKind, _: &PostRef, _: Card) -> Option<PostRef> {

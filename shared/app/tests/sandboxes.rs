@@ -106,8 +106,12 @@ impl RunContext for Desk {
         self.waiting.load(Ordering::SeqCst)
     }
 
-    async fn flags(&self, _: &ThreadKey) -> ControlFlags {
-        self.flags.lock().unwrap().clone()
+    fn known(&self) -> Option<ControlFlags> {
+        Some(self.flags.lock().unwrap().clone())
+    }
+
+    async fn flags(&self, _: &ThreadKey) -> Option<ControlFlags> {
+        self.known()
     }
 
     async fn show(&self, _: &ThreadKey, _: &PostKind, _: &PostRef, card: Card) -> Option<PostRef> {
@@ -400,6 +404,7 @@ async fn one_in_trouble(tools: &Path, mirror: &Path) {
         a_slow_run_gives_back_control_is_cancelled_and_aborted,
         a_permission_is_asked_and_given,
         a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over,
+        an_unheard_decision_is_told_by_the_next_look,
         a_question_is_asked_and_answered,
         a_refusal_ends_the_run,
         a_models_error_is_told,
@@ -1323,6 +1328,23 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
     let rest = Follow { asks: vec![open], ..scene.follow(&ids) };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
     assert!(scene.home().join("project/decided.txt").exists());
+}
+
+async fn an_unheard_decision_is_told_by_the_next_look(scene: &mut Scene) {
+    let ids = scene.send("t4c", "ask: echo looked > looked.txt", FIRST).await;
+    let mut open = asked(scene, &ids).await;
+    let settlement = Settlement { by: Person::default(), choice: Choice::Once };
+    scene.desk.flags.lock().unwrap().settled.insert(open.id.clone(), settlement.clone());
+    let rest = Follow { asks: vec![open.clone()], ..scene.follow(&ids) };
+    assert_eq!(
+        scene.perform(Effect::Agent(AgentEffect::Follow(rest))).await,
+        Event::AskClosed { id: open.id.clone(), settlement: Some(settlement) }
+    );
+    scene.desk.flags.lock().unwrap().settled.clear();
+    open.settled = true;
+    let rest = Follow { asks: vec![open], ..scene.follow(&ids) };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
+    assert!(scene.home().join("project/looked.txt").exists());
 }
 
 async fn a_question_is_asked_and_answered(scene: &mut Scene) {

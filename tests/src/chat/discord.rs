@@ -31,7 +31,7 @@ pub struct Acted {
     pub interaction: String,
     /// Answers it for fifteen minutes.
     pub token: String,
-    /// What ingress answered and the platform did of it, as the local chat tells it.
+    /// What ingress answered and what the platform made of it, as the local chat reports it.
     pub outcome: Value,
 }
 
@@ -265,7 +265,7 @@ impl Discord {
         self.side.control(Method::GET, "seeds", &Value::Null).await
     }
 
-    /// What only people with this id see in a channel or thread, as they see it, oldest first.
+    /// What only the person with this id sees in a channel or thread, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -274,7 +274,7 @@ impl Discord {
         let list = self.control(Method::GET, &path, &Value::Null).await?;
         let list = list["messages"].as_array().cloned().unwrap_or_default();
         let here = list.iter().map(|one| &one["message"]);
-        // One that still says that something is being looked up is not answered yet.
+        // A message that still says that something is being looked up is not the answer yet.
         let here = here.filter(|one| one["channel_id"] == channel);
         let answered = here.filter(|one| one["flags"].as_u64().unwrap_or(0) & 128 == 0);
         Ok(answered.map(view::message).collect())
@@ -385,7 +385,7 @@ impl Discord {
     }
 }
 
-/// A new id as Discord makes them: milliseconds, then 22 bits that tell apart what is made within one.
+/// A new id in Discord's format: milliseconds, then 22 bits that distinguish ids made within the same one.
 fn snowflake() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     (((now_ms() - EPOCH_MS) << 22) | (NEXT.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff)).to_string()

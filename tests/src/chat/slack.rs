@@ -36,7 +36,7 @@ impl Slack {
         self.side.control(Method::POST, "slack/act", act).await
     }
 
-    /// Sets flags of somebody of the workspace as its administrators would; whoever is not there comes into being.
+    /// Sets flags of a member of the workspace as its administrators would; creates the member if missing.
     ///
     /// # Errors
     /// When it is refused.
@@ -47,7 +47,16 @@ impl Slack {
         set.await.map(drop)
     }
 
-    /// The channel of somebody's direct messages with the app, which come into being with it.
+    /// The next requests of the app to a route meet this fault.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn arm(&self, fault: &Value) -> Result<(), String> {
+        let armed = self.side.control(Method::POST, "slack/faults", fault);
+        armed.await.map(drop)
+    }
+
+    /// The channel of a person's direct messages with the app; creates it if missing.
     ///
     /// # Errors
     /// When it is refused.
@@ -262,7 +271,7 @@ impl Slack {
         Ok(slack_view::page(&self.kept(thread, "").await?))
     }
 
-    /// The messages of a thread, oldest first; of direct messages that are one thread those under no message.
+    /// The messages of a thread, oldest first; if direct messages are one thread, those that are no replies.
     async fn kept(&self, thread: &Thread, further: &str) -> Result<Vec<Value>, String> {
         let (channel, root) = (&thread.channel, &thread.root);
         let query = format!("channel={channel}&limit={MESSAGES_MAX}{further}");

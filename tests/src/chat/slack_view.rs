@@ -99,7 +99,7 @@ fn element(element: &Value) -> String {
     }
 }
 
-/// The words without times, what a run took, ids, and the line by which a test finds its prompt.
+/// The text without times, a run's usage, ids, and the line by which a test finds its prompt.
 fn normal(words: &str) -> String {
     let words = words.lines().filter(|line| !line.trim().starts_with("(task ")).map(|line| {
         let line = match line.split_once(" (task ") {

@@ -95,7 +95,7 @@ fn text<'v>(of: &'v Value, name: &str) -> &'v str {
     of[name].as_str().unwrap_or_default()
 }
 
-/// The words without times, sizes of a run, and the line by which a test finds its prompt.
+/// The text without times, a run's usage, and the line by which a test finds its prompt.
 fn normal(words: &str) -> String {
     let lines = words.lines().filter(|line| !line.trim().starts_with("(task "));
     let lines: Vec<String> = lines.map(normal_line).collect();

@@ -3,13 +3,14 @@
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId, digest};
+use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId, digest};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Announce, Body, Control, Message, Prompt, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::{dollars, one_line, shorten};
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 
 /// Characters of a task that are quoted when it runs again.
@@ -22,7 +23,7 @@ impl Lane<'_> {
         &self,
         control: &Control,
         turn: &TurnId,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         let id: TurnId = again_id(&control.thread, turn).into();
         let mut entries = self.entries(&control.thread, &[turn.to_owned(), id.clone()]).await?;
@@ -48,7 +49,7 @@ impl Lane<'_> {
         let message = Body::Message(Message {
             id,
             thread: control.thread.clone(),
-            accepted_at_ms: now_ms,
+            accepted_at_ms: arrival.now_ms,
             work: Work::Prompt(Prompt { by: control.by.clone(), membership, ..prompt }),
         });
         let later = |e: QueueError| Failure::Wait { after_ms: 0, seen: e.to_string() };
@@ -56,7 +57,8 @@ impl Lane<'_> {
         if let Some(announce) = Announce::of(&message) {
             self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        self.chat.answer(&control.reply, &said.answer).await
+        let answered = self.chat.answer(&control.reply, &said.answer).await;
+        self.after_done(control, arrival, answered)
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.
@@ -75,7 +77,7 @@ impl Lane<'_> {
     }
 }
 
-/// What is said of a press.
+/// The replies to a press.
 struct AgainWords {
     /// To the thread, after the person's name.
     notice: String,

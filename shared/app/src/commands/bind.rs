@@ -35,7 +35,7 @@ impl Lane<'_> {
         if let Some(why) = self.not_managing(control).await? {
             return Ok(why);
         }
-        let words = "It takes somebody who owns the organisation or account whose repositories are wanted here. The link works once, for anybody who has it, so pass it on to nobody but an owner.";
+        let words = "Somebody who owns the organisation or account with those repositories has to open it. The link works once, for anybody who has it, so pass it on to nobody but an owner.";
         self.sign_in_link(control, (Purpose::BindOwner, words), now_ms).await
     }
 
@@ -124,7 +124,7 @@ impl Lane<'_> {
         .await?;
         tracing::info!(event = "binding.removed", %tenant, by = control.by.id, owner = id, "the binding of an owner was removed");
         Ok(format!(
-            "Done: {login} is no longer bound here. What sandboxes have of its repositories, they keep. If nothing else uses the app there, uninstall it at GitHub too."
+            "Done: {login} is no longer bound here. Sandboxes keep what they have of its repositories. If nothing else uses the app there, uninstall it at GitHub too."
         ))
     }
 
@@ -186,7 +186,7 @@ fn ended(login: &str, tenant: &Tenant) -> String {
     )
 }
 
-/// What keeps an installation from being used, and where its owner mends that.
+/// What keeps an installation from being used, and where its owner can fix that.
 fn state(there: &Installation) -> Option<String> {
     let page = &there.page;
     if there.is_suspended {

@@ -15,6 +15,7 @@ use bobbin_core::tenant::settings::{
     DefaultKind, NotChanged, Settings, SettingsChange, SettingsList, change_words, listing,
 };
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 use crate::providers::OF_TENANTS;
 
@@ -29,10 +30,11 @@ impl Lane<'_> {
         control: &Control,
         change: &SettingsChange,
         settings: Settings,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
-        let words = self.changed(control, change, settings, now_ms).await?;
-        self.chat.answer(&control.reply, &words).await
+        let words = self.changed(control, change, settings, arrival.now_ms).await?;
+        let said = self.chat.answer(&control.reply, &words).await;
+        self.after_done(control, arrival, said)
     }
 
     /// Makes the change; returns the words for the requester.
@@ -95,7 +97,7 @@ impl Lane<'_> {
         Err(overtaken())
     }
 
-    /// Writes the settings as this changes them, over what others write meanwhile; nothing where it changes nothing.
+    /// Applies a change to the settings, and again if others write meanwhile; writes nothing if nothing changes.
     pub(crate) async fn rewrite(
         &self,
         tenant: &Tenant,
@@ -170,7 +172,7 @@ impl Lane<'_> {
         saved.map_err(|e| e.failure())
     }
 
-    /// The person's membership; where the platform does not say it, with nothing but what the request says.
+    /// The person's membership; if the platform does not say it, with only what the request says.
     pub(super) async fn membership_if_said(
         &self,
         control: &Control,
@@ -207,7 +209,7 @@ const fn further(change: &SettingsChange) -> &'static str {
     match change {
         SettingsChange::Direct { .. } => " Earlier conversations continue where they started.",
         SettingsChange::Network { .. } => {
-            " It counts in threads' own sandboxes, from their next message on; named and shared ones, agents outside and tool sandboxes stay open. Where a provider cannot limit it, the thread is told."
+            " It applies in threads' own sandboxes, from their next message on; named and shared ones, agents outside and tool sandboxes stay open. If a provider cannot limit it, the thread is told."
         }
         SettingsChange::RemoveSecret { .. } => {
             " Running tasks lose it with their next message. Revoke it where it was issued, if nothing else uses it."
@@ -239,7 +241,7 @@ fn with_recipe_read(change: &SettingsChange) -> Result<SettingsChange, String> {
     let own = environments::repository(repository);
     if own.is_some_and(|own| read.repositories.contains(&own)) {
         return Err(format!(
-            "`repositories` names those beside {repository}: leave it out itself. Nothing was changed."
+            "`repositories` names others beside {repository}: leave {repository} itself out. Nothing was changed."
         ));
     }
     let text = if read.recipe.is_some() { text } else { OWN };
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!(with_recipe_read(&change(OFF, &[])), Ok(change(OFF, &[])));
         assert_eq!(
             with_recipe_read(&change("{repositories: [Acme/Web]}", &[])),
-            Err("`repositories` names those beside acme/web: leave it out itself. Nothing was changed.".to_owned())
+            Err("`repositories` names others beside acme/web: leave acme/web itself out. Nothing was changed.".to_owned())
         );
     }
 

@@ -1,10 +1,10 @@
 //! `sandbox-connect`, and the button of the list: moves the thread to another sandbox.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Control, WhichSandbox, Work};
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 
 impl Lane<'_> {
@@ -14,7 +14,7 @@ impl Lane<'_> {
         control: &Control,
         to: Option<&WhichSandbox>,
         found: &Loaded,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         let meant = match to {
             None | Some(WhichSandbox::Here) => None,
@@ -28,9 +28,10 @@ impl Lane<'_> {
             by: control.by.clone(),
             membership: control.membership.clone(),
         };
-        self.send(control, work, None, now_ms).await?;
+        self.send(control, work, None, arrival.now_ms).await?;
         let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
-        self.chat.answer(&control.reply, asked_for(runs)).await
+        let said = self.chat.answer(&control.reply, asked_for(runs)).await;
+        self.after_done(control, arrival, said)
     }
 }
 

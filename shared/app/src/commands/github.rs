@@ -14,6 +14,7 @@ use bobbin_core::tenant::sign_in::{ForgeWish, SignInFound, StoredSignIn};
 use bobbin_core::text::span;
 
 use super::setup::NO_PAGE;
+use crate::arrival::Arrival;
 use crate::control::Lane;
 use crate::forge::StackForge;
 use crate::linked::{NotLinked, OFF, SignedIn, busy};
@@ -31,14 +32,15 @@ impl Lane<'_> {
         control: &Control,
         wish: &ForgeWish,
         settings: Settings,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
         let words = match wish {
             ForgeWish::SignedIn { link, press } => {
                 return self.signed_in(control, link, press).await;
             }
             ForgeWish::Pressed { link } => {
-                return self.pressed(control, link, settings).await;
+                return self.pressed(control, link, settings, arrival).await;
             }
             ForgeWish::Bind => self.bind_link(control, now_ms).await?,
             ForgeWish::Unbind { owner } => self.unbind(control, owner.as_deref(), settings).await?,
@@ -49,7 +51,8 @@ impl Lane<'_> {
             ForgeWish::Account => self.account(control, now_ms).await?,
             ForgeWish::Disconnect => self.disconnect(control, now_ms).await?,
         };
-        self.chat.answer(&control.reply, &words).await
+        let said = self.chat.answer(&control.reply, &words).await;
+        self.after_done(control, arrival, said)
     }
 
     /// The forge and its sign-in, or who has to switch them on.
@@ -119,6 +122,7 @@ impl Lane<'_> {
         control: &Control,
         id: &str,
         settings: Settings,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         let Some((link, sign_in)) = self.newest_sign_in(control, id).await? else {
             return self.chat.answer(&control.reply, GONE).await;
@@ -128,7 +132,8 @@ impl Lane<'_> {
         };
         let press = (link.link.purpose, &found, (pressed.as_str(), at_ms));
         let words = self.carried_out(control, press, settings).await?;
-        self.chat.answer(&control.reply, &words).await?;
+        let said = self.chat.answer(&control.reply, &words).await;
+        self.after_done(control, arrival, said)?;
         self.store.end_sign_in(id, at_ms).await.map_err(|e| e.failure())
     }
 
@@ -220,7 +225,7 @@ impl Lane<'_> {
         }
         tracing::info!(event = "linked.forgotten", %tenant, by = person, "a person's own account was disconnected");
         Ok(format!(
-            "Done: Bobbin has forgotten your GitHub account {}, and what you allowed its app at GitHub has ended, wherever you had connected it.",
+            "Done: Bobbin has forgotten your GitHub account {}, and revoked what you allowed its app at GitHub, wherever you had connected it.",
             as_person.account.login
         ))
     }

@@ -8,8 +8,10 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Body, Control, Message, Operation, WhichSandbox, Work};
+use bobbin_core::records::sandbox::{InUse, SandboxRecord};
 use bobbin_core::shown::sandboxes::{Listed, asked_for};
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 
 impl Lane<'_> {
@@ -19,7 +21,7 @@ impl Lane<'_> {
         control: &Control,
         (which, want): (&WhichSandbox, Operation),
         found: &Loaded,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         let (key, record) = match self.meant(control, which, found).await? {
             Ok(meant) => meant,
@@ -29,15 +31,15 @@ impl Lane<'_> {
         if let Some(why) = pointless(&listed, want) {
             return self.chat.answer(&control.reply, &why).await;
         }
-        if matches!(want, Operation::Pause | Operation::Destroy) {
-            for in_use in &record.sharing.in_use {
-                self.mark(&in_use.thread, &in_use.turn, control).await?;
-            }
+        for in_use in ended_by(want, &record, arrival) {
+            self.mark(&in_use.thread, &in_use.turn, control).await?;
         }
         let work = Work::Operate { want, by: Some(control.by.clone()) };
-        self.send(control, work, Some(&key), now_ms).await?;
+        self.send(control, work, Some(&key), arrival.now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was requested in the chat");
-        self.chat.answer(&control.reply, &asked_for(&listed, want, &control.thread)).await
+        let words = asked_for(&listed, want, &control.thread);
+        let said = self.chat.answer(&control.reply, &words).await;
+        self.after_done(control, arrival, said)
     }
 
     pub(super) async fn send(
@@ -58,6 +60,18 @@ impl Lane<'_> {
     }
 }
 
+/// The turns that an operation ends. One that began since the person asked is not meant, however often the message
+/// comes.
+fn ended_by(
+    want: Operation,
+    record: &SandboxRecord,
+    arrival: Arrival,
+) -> impl Iterator<Item = &InUse> {
+    let ends = matches!(want, Operation::Pause | Operation::Destroy);
+    let in_use = record.sharing.in_use.iter().filter(move |_| ends);
+    in_use.filter(move |one| arrival.may_mean(one.since_ms))
+}
+
 pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
     let why = sandbox.pointless(want)?;
     Some(format!("Nothing was done with {}: {why}.", sandbox.called()))
@@ -66,9 +80,35 @@ pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bobbin_core::base::ids::ThreadKey;
-    use bobbin_core::records::sandbox::{Phase, SandboxRecord, Sharing};
+    use bobbin_core::records::sandbox::{Phase, Sharing};
 
     use super::*;
+
+    #[test]
+    fn repeated_stop_spares_later_turns() {
+        let thread = ThreadKey::discord("1", "2").expect("a key");
+        let in_use = |turn: &str, since_ms| InUse {
+            thread: thread.clone(),
+            turn: turn.into(),
+            common: true,
+            since_ms,
+            reserved: None,
+            left: false,
+        };
+        let record = SandboxRecord {
+            sharing: Sharing {
+                in_use: vec![in_use("t1", 1_000), in_use("t2", 90_000)],
+                ..Sharing::default()
+            },
+            ..SandboxRecord::new(0)
+        };
+        let again = Arrival { receive: 6, sent_ms: 60_000, now_ms: 95_000 };
+        let ended =
+            |want| -> Vec<&str> { ended_by(want, &record, again).map(|one| &*one.turn).collect() };
+        assert_eq!(ended(Operation::Pause), ["t1"]);
+        assert_eq!(ended(Operation::Destroy), ["t1"]);
+        assert!(ended(Operation::Snapshot).is_empty());
+    }
 
     #[test]
     fn what_comes_to_nothing_is_said_and_not_queued() {

@@ -1,10 +1,10 @@
 //! `pr`, and the buttons that lead to a pull request.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Control, PublishStep, Work};
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 
 impl Lane<'_> {
@@ -14,16 +14,17 @@ impl Lane<'_> {
         control: &Control,
         step: &PublishStep,
         found: &Loaded,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         let work = Work::Publish {
             step: step.clone(),
             by: control.by.clone(),
             membership: control.membership.clone(),
         };
-        self.send(control, work, None, now_ms).await?;
+        self.send(control, work, None, arrival.now_ms).await?;
         let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
-        self.chat.answer(&control.reply, asked_for(step, runs)).await
+        let said = self.chat.answer(&control.reply, asked_for(step, runs)).await;
+        self.after_done(control, arrival, said)
     }
 }
 
@@ -39,7 +40,7 @@ const fn asked_for(step: &PublishStep, runs: bool) -> &'static str {
             "This was requested: the thread says when the pull request is open."
         }
         (PublishStep::PushAll { .. }, false) => {
-            "This was requested: the thread says of each repository when its pull request is open."
+            "This was requested: the thread says for each repository when its pull request is open."
         }
         (PublishStep::Fix { .. } | PublishStep::Fixed { .. }, false) => {
             "This was requested: Bobbin looks at the pull request, and the thread shows the task."

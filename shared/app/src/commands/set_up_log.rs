@@ -1,4 +1,4 @@
-//! The button *Set-up log*: what the set-up of the thread's project has said.
+//! The button *Set-up log*: the output of the set-up of the thread's project.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, TurnId};
@@ -13,8 +13,8 @@ use crate::control::Lane;
 /// UTF-16 units of the output that are shown: a message has room for 2,000.
 const SHOWN_UNITS_MAX: usize = 1_600;
 const GONE: &str = "That set-up's sandbox is gone, and its output with it.";
-const PAUSED: &str = "The sandbox does not run, and the output is in it. Send the thread a message, then press again.";
-const NOTHING: &str = "The set-up has said nothing.";
+const PAUSED: &str = "The output is in the sandbox, which does not run. Send the thread a message, then press again.";
+const NOTHING: &str = "The set-up has no output.";
 
 impl Lane<'_> {
     /// The end of the output, for the person who pressed.

@@ -61,7 +61,14 @@ impl Lane<'_> {
             generation,
             workspace: &workspace,
         };
-        sandboxes.settle(target, (&ask.id, &ask.about), decision).await?;
+        let told = sandboxes.settle(target, (&ask.id, &ask.about), decision).await;
+        // The decision is on record, and nobody can make another one: it is told again, here and by each look.
+        told.map_err(|failure| match failure {
+            Failure::SandboxDown { seen } | Failure::ResumeFailed { seen } => {
+                Failure::Wait { after_ms: 0, seen }
+            }
+            other => other,
+        })?;
         if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
             self.poll_now(control, turn).await;
         }

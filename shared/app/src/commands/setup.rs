@@ -23,6 +23,7 @@ use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::config::NOT_SAID;
+use crate::arrival::Arrival;
 use crate::control::Lane;
 use crate::model_keys::KeyState;
 use crate::tenants::NOT_ON;
@@ -46,10 +47,11 @@ impl Lane<'_> {
         control: &Control,
         wish: &KeyWish,
         settings: Settings,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
-        let words = self.answer_own_key(control, wish, settings, now_ms).await?;
-        self.chat.answer(&control.reply, &words).await
+        let words = self.answer_own_key(control, wish, settings, arrival.now_ms).await?;
+        let said = self.chat.answer(&control.reply, &words).await;
+        self.after_done(control, arrival, said)
     }
 
     async fn answer_own_key(

@@ -42,7 +42,7 @@ impl Lane<'_> {
                 let ended = self.entries(&control.thread, std::slice::from_ref(id)).await?.pop();
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
-                    None => self.withdraw(control, id, flags.queued.get(id), now_ms).await,
+                    None => self.withdraw(control, id, flags.queued.get(id), arrival).await,
                 };
             }
             (Some(_), Some(turn)) => turn,

@@ -26,7 +26,7 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         match flags.queued.get(turn) {
             Some(queued) if !queued.refused => {
-                self.withdraw(control, turn, Some(queued), arrival.now_ms).await
+                self.withdraw(control, turn, Some(queued), arrival).await
             }
             None if !arrival.is_older_than(ANNOUNCED_MS) => Err(Failure::Wait {
                 after_ms: ANNOUNCED_MS,
@@ -42,13 +42,12 @@ impl Lane<'_> {
         control: &Control,
         turn: &TurnId,
         queued: Option<&Queued>,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
         self.mark(&control.thread, turn, control).await?;
-        match queued {
-            Some(queued) => self.show_withdrawn(control, turn, queued, now_ms).await,
-            None => Ok(()),
-        }
+        let Some(queued) = queued else { return Ok(()) };
+        let shown = self.show_withdrawn(control, turn, queued, arrival.now_ms).await;
+        self.after_done(control, arrival, shown)
     }
 
     pub(super) async fn show_withdrawn(

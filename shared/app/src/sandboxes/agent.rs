@@ -45,7 +45,13 @@ impl Sandboxes {
                 sending,
                 limit,
             } => {
-                self.limit_key((target.sandbox, target.generation), run_of, *limit).await;
+                let limited =
+                    self.limit_key((target.sandbox, target.generation), run_of, *limit).await;
+                // The key of a prompt that is sent again has its limit, or was made with it.
+                let is_first = matches!(sending, Sending::First { .. });
+                if let Some(failure) = limited.err().filter(|_| is_first) {
+                    return Event::NotSent(failure);
+                }
                 let images = self.inline(target, images).await;
                 let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
                 let nudge = Nudge::of(url, key, target.thread, run_of);
@@ -193,7 +199,12 @@ impl Sandboxes {
         asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
-        match context.flags(target.thread).await.settled.remove(ask) {
+        let unread = || Failure::Wait {
+            after_ms: 0,
+            seen: "whether somebody has decided could not be read".to_owned(),
+        };
+        let mut flags = context.flags(target.thread).await.ok_or_else(unread)?;
+        match flags.settled.remove(ask) {
             Some(settlement) => {
                 self.settle(target, asked, &settlement.choice).await?;
                 let settlement = Some(settlement);

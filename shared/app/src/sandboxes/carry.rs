@@ -36,7 +36,7 @@ const MIB: u64 = 1024 * 1024;
 const WHOLE_BYTES_MAX: u64 = 100 * MIB;
 /// Most bytes of the newest commit with its files and the commits before it.
 const PARTS_BYTES_MAX: u64 = 500 * MIB;
-/// An estimate from which on the whole is not tried: estimates count more than a pack has.
+/// From this estimated size on, the whole history is not tried: estimates count more than a pack contains.
 const SURELY_LARGE_KB: u64 = 2 * WHOLE_BYTES_MAX / 1024;
 /// Commits of a history that is too large as a whole, in a straight line.
 const DEPTH: u32 = 50;
@@ -122,7 +122,7 @@ impl From<ForgeError> for NotCarried {
     }
 }
 
-/// A forge's refusal, for people, with the page that mends it.
+/// A forge's refusal, for people, with the page where it can be fixed.
 pub(crate) fn told(error: &ForgeError) -> String {
     let seen = error.seen.trim_end_matches('.');
     match &error.link {
@@ -393,7 +393,7 @@ async fn tip(
     commit.map(|commit| Tip::at(None, Some(commit))).ok_or(told)
 }
 
-/// Looks up the head of a pull request, which stands in its base's repository wherever its branch is.
+/// Looks up the head of a pull request, which is in its base's repository wherever its branch is.
 async fn pull_tip(
     forge: &dyn Forge,
     at: &RepositoryAt,

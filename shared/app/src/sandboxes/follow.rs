@@ -11,10 +11,11 @@ use bobbin_agent::{
     Agent, AgentError, Observation, Observe, Reason, Retrying, RunCursor, RunRef, RunState,
 };
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
+use bobbin_core::base::ids::{AskId, Ms, PostRef, TurnId, digest};
 use bobbin_core::base::limits::OTHERS_MS;
 use bobbin_core::protocol::effect::Follow;
 use bobbin_core::protocol::event::Event;
+use bobbin_core::records::ask::{About, Ask};
 use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, Spending};
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::parked::{Doubt, Doubtful, Seen};
@@ -319,7 +320,7 @@ impl<'a, B: RunContext> Following<'a, B> {
         }
         let flags = match known {
             Some(flags) => flags,
-            None => self.context.flags(self.target.thread).await,
+            None => self.context.flags(self.target.thread).await?,
         };
         if let Some(by) = self.what.cancelled_by(&flags) {
             return Some(Event::CancelSeen { by: by.clone() });
@@ -366,11 +367,30 @@ impl<'a, B: RunContext> Following<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            let settlement = self.context.flags(self.target.thread).await.settled.remove(&ask.id);
+            // Unread flags could hold a decision: the next look tells.
+            let mut flags = self.context.flags(self.target.thread).await?;
+            let settlement = flags.settled.remove(&ask.id);
             return Some(Event::AskClosed { id: ask.id.clone(), settlement });
         }
+        self.tell_again(open).await;
         let news = open.iter().find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
         news.map(|(id, about)| Event::Asked { id: id.clone(), about: about.clone() })
+    }
+
+    /// Tells the agent a decision that was on record before this delivery: whoever brought it did not reach the agent.
+    async fn tell_again(&self, open: &[(AskId, About)]) {
+        let Some(flags) = self.context.known().filter(|flags| !flags.settled.is_empty()) else {
+            return;
+        };
+        let is_open = |ask: &&Ask| !ask.settled && open.iter().any(|(id, _)| *id == ask.id);
+        for ask in self.what.asks.iter().filter(is_open) {
+            let Some(settlement) = flags.settled.get(&ask.id) else { continue };
+            let asked = (&ask.id, &ask.about);
+            let told = self.sandboxes.settle(self.target, asked, &settlement.choice).await;
+            if let Err(failure) = told {
+                tracing::warn!(event = "ask.untold", thread = %self.target.thread, ?failure, "the agent did not hear a decision; the next look tells it again");
+            }
+        }
     }
 
     fn bounded(&self, seen: &Observation<'_>) -> Option<Event> {

@@ -34,7 +34,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN: Duration = Duration::from_secs(10);
 /// Most bytes of the work.
 const BYTES_MAX: usize = PackBounds::PUSH.bytes;
-/// Bytes of each file in which it comes: fewer than any provider's bound of a file.
+/// Bytes of each file that carries it: below every provider's limit for a file.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a forge's refusal that are passed on.
 const WHY_CHARS_MAX: usize = 1_500;
@@ -116,7 +116,7 @@ enum WorkWanted {
 }
 
 impl Sandboxes {
-    /// Reads what the workspace holds beyond the commit that was brought, and what that undoes of what was pushed.
+    /// Reads what the workspace holds beyond the commit that was brought, and which pushed changes that undoes.
     ///
     /// # Errors
     /// The class of the failure.
@@ -255,7 +255,7 @@ impl Sandboxes {
         Ok((head, work.ok_or(NotRead::Unchanged)?))
     }
 
-    /// Where the branch is into which the work goes, if that is wanted.
+    /// The commit of the base branch, if that is wanted.
     async fn newest_of(
         &self,
         forge: &dyn Forge,

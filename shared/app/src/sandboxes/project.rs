@@ -111,7 +111,7 @@ impl Sandboxes {
         let mut placed = self.place(&sandbox, &secrets.of_set_up()).await?;
         let held = self.mount(&sandbox, &keys, &mut placed).await?;
         if !placed.outside.is_empty() {
-            // Those that were just mounted take seconds to be put in. Whether they ever are, the server's start asks.
+            // Those that were just mounted take seconds to be put in. The server's start checks whether they ever are.
             self.puts_secrets_in(&sandbox, &keys, &held).await;
         }
         // A recipe does not choose what a manager has stored.
@@ -223,8 +223,8 @@ impl Sandboxes {
         if self.provider.facts().shares_loopback { &[] } else { services }
     }
 
-    /// Stops the project's services before a copy of the disk is made, or starts them again. What fails costs the copy
-    /// its last writes to a database, which recovers as after a crash.
+    /// Stops the project's services before a copy of the disk is made, or starts them again. A failure costs the copy
+    /// the last writes to a database, which recovers as after a crash.
     pub(super) async fn hold_services(
         &self,
         (key, generation): (&SandboxKey, u32),
@@ -249,7 +249,7 @@ impl Sandboxes {
 }
 
 impl Sandboxes {
-    /// What the steps of a set-up have said, in their order, without what looks like a secret.
+    /// The output of a set-up's steps, in their order, without what looks like a secret.
     ///
     /// # Errors
     /// The class of the failure: of a sandbox that does not run, too.
@@ -320,7 +320,7 @@ fn seen(text: &str) -> SetUpSeen {
     }
 }
 
-/// The end of what a step has said, without the line that counts the step.
+/// The end of a step's output, without the line that counts the step.
 fn last_words(log: &str, bytes: usize) -> String {
     let said = log.split_once('\n').map_or("", |(_, said)| said).trim_end();
     said[said.ceil_char_boundary(said.len().saturating_sub(bytes))..].to_owned()

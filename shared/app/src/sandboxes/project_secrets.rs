@@ -1,8 +1,7 @@
 //! The project's secrets in a sandbox: the provider keeps them outside, and the agent's tools see placeholders.
 //!
-//! Promised: a value is in the environment of a process only where a manager has said that it may be readable; a step
-//! of a set-up sees none but those that are for set-ups; what the provider does not take costs the sandbox that secret
-//! alone, and the thread is told.
+//! Promised: a value is in the environment of a process only if a manager has made it readable; a set-up step sees only
+//! the secrets that are for set-ups; a secret that the provider does not take is missing alone, and the thread is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,7 +168,8 @@ impl Sandboxes {
         })
     }
 
-    /// Lets the sandbox reach what its project may: everything, if nothing is said, and if it was limited before.
+    /// Lets the sandbox reach what its project may. Without a setting that is everything, which is set only if the
+    /// sandbox was limited before.
     ///
     /// # Errors
     /// The class of the provider's failure.

@@ -141,7 +141,7 @@ impl Sandboxes {
             }
             Ok::<_, Failure>(self.healthy_within(&*agent, within_ms).await)
         };
-        // A secret that was just changed takes seconds to be put in, and the key that it was has ended.
+        // A secret that was just changed takes seconds to be put in, and the previous key has ended.
         let is_changed = is_new || is_own;
         let looked = async { !is_changed || self.puts_secrets_in(&sandbox, &keys, &held).await };
         let (started, puts_in) = join(started, looked).await;

@@ -75,7 +75,7 @@ async fn archived_repository_is_read_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_refuse_a_push_in_words() {
     let path = json!({"restricted_file_paths": ["work.txt"]});
-    let signed = "The repository takes signed commits alone, and those of an agent are not signed.";
+    let signed = "The repository accepts only signed commits, and an agent's are not signed.";
     for (rule, words) in [
         (json!({"type": "required_signatures"}), signed),
         (json!({"type": "pull_request"}), "A rule of the repository refuses it."),

@@ -158,7 +158,7 @@ pub enum SandboxEffect {
     SetUp {
         /// The services, which end with the set-up, and the steps.
         work: ProjectWork,
-        /// What began later on the sandbox's machine is the set-up's, in ticks since that started.
+        /// Processes that began later than this belong to the set-up; in ticks since the sandbox's machine started.
         since_ticks: u64,
         /// Milliseconds to wait before looking.
         after_ms: u64,
@@ -172,7 +172,7 @@ pub enum SandboxEffect {
     StartProject {
         /// The services and the steps.
         work: ProjectWork,
-        /// What is not done within this time goes on by itself, in milliseconds.
+        /// What takes longer than this, in milliseconds, goes on in the background.
         within_ms: u64,
     },
     /// Write the configuration, start the server unless it is healthy, and wait. Answers `Healthy`, `Capped`,
@@ -197,7 +197,7 @@ pub enum SandboxEffect {
 pub struct PrebuildShare {
     /// So many it may have: the oldest of other builders give way.
     pub most: u32,
-    /// Those of this builder that are on record; others of it are left over from builds that failed.
+    /// This builder's snapshots that are on record; its other ones are left over from failed builds.
     pub keeps: Vec<String>,
 }
 
@@ -271,7 +271,7 @@ pub enum ForgeEffect {
         carried: Carried,
         /// Time of the request: the time of the commit that is made.
         at_ms: Ms,
-        /// What was pushed last: files that are again what they were before it count as changed.
+        /// The commit pushed last: files that went back to their state before it count as changed.
         pushed: Option<String>,
     },
     /// Look up a pull request by its number. Answers `GivenPullFound`.
@@ -281,8 +281,8 @@ pub enum ForgeEffect {
         /// Its number.
         number: u64,
     },
-    /// Read the review that the agent has written, and hold it against the pull request's difference. Answers
-    /// `ReviewRead`; a failure costs only the review.
+    /// Read the review that the agent has written, and compare it with the pull request's diff. Answers `ReviewRead`; a
+    /// failure costs only the review.
     ReadReview {
         /// The repository, with the head that was brought.
         carried: Carried,

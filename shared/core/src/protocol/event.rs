@@ -147,7 +147,7 @@ pub enum Event {
         /// The person.
         found: Option<(Person, Membership)>,
     },
-    /// It was done below the pull request, or the forge does not want it.
+    /// It was done below the pull request, or the forge refuses it.
     Responded,
     /// What a poll saw of the pull request.
     PullRequestPolled(WatchedPullRequest),

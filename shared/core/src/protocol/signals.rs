@@ -165,7 +165,7 @@ impl SignalKind {
 /// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Requested work was given up or refused for want of the operator's money, or its end could not be posted:
+    /// Requested work was given up, or refused because the operator's budget is spent, or its end could not be posted:
     /// [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`],
     /// [`SignalKind::StackBudgetSpent`].
     WorkDropped,
@@ -196,7 +196,7 @@ impl Alarm {
 pub const NAMESPACE: &str = "Bobbin";
 /// Their only dimension: the stack.
 pub const DIMENSION: &str = "Stack";
-/// Event: a request signed by the platform could not be queued, or not be judged. Its sender is asked to send it again.
+/// Event: a request signed by the platform could not be queued or checked. Its sender is asked to send it again.
 pub const INGRESS_FAILED: &str = "ingress.failed";
 /// Event: a control message (a Stop, a decision, a first prompt, a status request) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";

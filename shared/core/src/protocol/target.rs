@@ -34,7 +34,7 @@ pub struct EffectTarget {
     pub project: Option<String>,
     /// The repository whose network it has.
     pub network_of: Option<String>,
-    /// It was given something of them, or may have been: a set-up begins with them before that is on record.
+    /// It was given some of them, or may have been: a set-up gets them before that is on record.
     pub has_secrets: bool,
     /// Its network is on record as limited.
     pub is_limited: bool,

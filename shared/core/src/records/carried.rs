@@ -15,7 +15,7 @@ pub struct ForgeRepository {
     pub address: String,
     /// Only people whom its owner lets in can read it.
     pub is_private: bool,
-    /// The branch that was asked for, else its default branch: there pull requests go.
+    /// The branch that was asked for, else the default branch: pull requests go there.
     pub branch: String,
 }
 
@@ -71,7 +71,7 @@ pub enum CarriedTo {
 pub struct LeftOut {
     /// Submodules: their folders are empty.
     pub submodules: Vec<String>,
-    /// Those of them that say where they could be had.
+    /// Those of them that name an address.
     pub named: Vec<Submodule>,
     /// Git LFS files: only pointers are there.
     pub large: Vec<String>,
@@ -92,6 +92,6 @@ pub struct Submodule {
     pub path: String,
     /// Its address, which may be relative to the repository's.
     pub address: String,
-    /// The commit of it that the repository names.
+    /// Its commit, as the repository names it.
     pub commit: String,
 }

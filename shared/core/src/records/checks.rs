@@ -2,7 +2,7 @@
 //!
 //! Promised: nothing is called green before every required check has passed, and nothing red before nothing runs any
 //! more; both only when the same checks were seen for the quiet time, because a job that has no machine yet has no
-//! check either. An unknown conclusion is a person's.
+//! check either. An unknown conclusion is left to a person.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub enum ChecksVerdict {
 }
 
 impl Check {
-    /// What it is beside its state. Of several with the same, the newest counts.
+    /// Its identity, without its state. Of several with the same identity, the newest counts.
     fn key(&self) -> (bool, &str, &str) {
         (matches!(self.kind, CheckKind::Run { .. }), &self.name, &self.of)
     }

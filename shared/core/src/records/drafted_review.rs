@@ -1,8 +1,8 @@
-//! A review that an agent has written in its sandbox: read, held against the pull request's difference, posted when
-//! somebody presses.
+//! A review that an agent has written in its sandbox: read, compared with the pull request's diff, posted when somebody
+//! presses.
 //!
-//! All of it is the agent's words. A comment outside of the difference becomes part of the text: the forge would refuse
-//! the whole review for it.
+//! All of it is the agent's words. A comment outside of the diff becomes part of the text: the forge would refuse the
+//! whole review for it.
 
 use std::collections::BTreeMap;
 
@@ -193,7 +193,7 @@ impl DraftedReview {
         Ok(Self { summary, comments: comments.collect::<Result<_, _>>()?, apart: Vec::new() })
     }
 
-    /// The same with the comments outside of this difference apart.
+    /// The same, with the comments outside of this diff separated.
     #[must_use]
     pub fn against(self, files: &[DiffFile]) -> Self {
         let hunks: BTreeMap<&str, &[DiffHunk]> =
@@ -221,9 +221,7 @@ impl DraftedReview {
         let mut parts = vec![self.summary.clone()];
         parts.extend(self.comments.iter().map(said));
         if !self.apart.is_empty() {
-            parts.push(
-                "Not on lines of the difference, so they become part of the text:".to_owned(),
-            );
+            parts.push("Not on lines of the diff, so they become part of the text:".to_owned());
         }
         parts.extend(self.apart.iter().map(said));
         parts.retain(|part| !part.is_empty());
@@ -367,6 +365,6 @@ mod tests {
         let before = " (before the change)";
         assert_eq!(places(&review.comments), ["a.rs:6", &format!("a.rs:4{before}"), "a.rs:30-31"]);
         assert_eq!(review.apart.len(), 6);
-        assert!(review.text().contains("\n\nNot on lines of the difference, so they become part"));
+        assert!(review.text().contains("\n\nNot on lines of the diff, so they become part"));
     }
 }

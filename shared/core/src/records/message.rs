@@ -76,6 +76,13 @@ impl Body {
         }
     }
 
+    /// Whether it takes work back: nothing is to hold it up.
+    #[must_use]
+    pub const fn is_stop(&self) -> bool {
+        let Self::Control(control) = self else { return false };
+        matches!(control.want, Want::Stop { .. } | Want::StopAll | Want::Withdraw { .. })
+    }
+
     /// The requester's channel, roles and permissions.
     pub fn membership_mut(&mut self) -> Option<&mut Membership> {
         match self {
@@ -395,11 +402,11 @@ pub enum PublishStep {
     },
 }
 
-/// The repository of which is shown what would be published.
+/// The repository for which to show what would be published.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShowOf {
-    /// The one of which this commit was shown before.
+    /// The one for which this commit was shown before.
     Commit(String),
     /// The one beside the thread's with this id.
     Beside(u64),

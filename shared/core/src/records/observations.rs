@@ -40,7 +40,7 @@ pub struct Observations {
     pub forge: ForgeObserved,
     /// The watched pull request.
     pub watch: WatchObserved,
-    /// What the turn on record was seen to have spent, by an earlier delivery of its message.
+    /// What an earlier delivery of its message saw that the turn on record had spent.
     pub spent_before: Option<MicroUsd>,
     /// Stored sums that left less than a turn wanted to set aside.
     pub used: BTreeMap<BudgetScope, MicroUsd>,
@@ -151,7 +151,7 @@ pub enum Stays {
     HasWork,
 }
 
-/// Observations of the way to a pull request.
+/// Observations on the way to a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ForgeObserved {
     /// What a push would bring.

@@ -33,7 +33,7 @@ pub struct PolledPullRequest {
     pub decision: ReviewDecision,
     /// Checks of its head: the first 100.
     pub checks: Vec<Check>,
-    /// The newest verdict of each person, oldest first: the newest 20. A comment is none.
+    /// The newest verdict of each person, oldest first: the newest 20. A comment is no verdict.
     pub reviews: Vec<SeenReview>,
     /// Threads on lines of code, oldest first: the newest 50.
     pub threads: Vec<ReviewThread>,
@@ -57,7 +57,7 @@ pub struct PolledTotals {
 }
 
 impl PolledPullRequest {
-    /// The people whose words count if they may write to the repository, each once: who spoke last comes first. They
+    /// The people whose words count if they may write to the repository, each once, the latest speaker first. They
     /// reviewed it, or wrote in a thread that is not resolved. Programs are left out.
     #[must_use]
     pub fn authors(&self) -> Vec<String> {
@@ -91,7 +91,7 @@ pub struct WatchedPullRequest {
     pub required: Vec<RequiredCheck>,
     /// Those of its authors who may write to the repository, by name. Nobody else counts.
     pub writers: Vec<String>,
-    /// Number of its authors of whom the forge was not asked.
+    /// Number of its authors about whom the forge was not asked.
     pub not_asked: usize,
 }
 
@@ -169,7 +169,7 @@ pub struct ReviewThread {
     pub id: String,
     /// The file.
     pub path: String,
-    /// The line; `None` if the commit has it no more.
+    /// The line; `None` if the commit no longer has it.
     pub line: Option<u64>,
     /// Somebody has resolved it.
     pub is_resolved: bool,

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// Steps of a kind.
 pub const STEPS_MAX: usize = 20;
-/// Bytes of what one step runs.
+/// Maximum bytes of one step's commands.
 pub const STEP_BYTES_MAX: usize = 4_096;
-/// Bytes of a recipe with everything in it: it stands in the record of its sandbox.
+/// Maximum bytes of a whole recipe: it is stored in its sandbox's record.
 pub const RECIPE_BYTES_MAX: usize = 8_192;
 /// Bytes of a step's name.
 pub const NAME_BYTES_MAX: usize = 80;
@@ -44,7 +44,7 @@ pub fn is_refused_variable(name: &str) -> bool {
 pub struct Recipe {
     /// Where it was found.
     pub from: RecipeSource,
-    /// Its steps follow from lock files: nobody wrote them, and none of them needs another.
+    /// Its steps are derived from lock files: nobody wrote them, and they do not depend on each other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_derived: bool,
     /// Steps of each new sandbox, in this order.

@@ -54,6 +54,6 @@ pub enum PromptState {
     Absent,
     /// The agent works on it, or has finished it: sending it again would begin nothing.
     Taken,
-    /// The agent has it without an end, and nothing works on it at this moment.
+    /// The agent has it and has not finished it, and nothing works on it at this moment.
     Idle,
 }

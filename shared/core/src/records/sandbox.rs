@@ -221,7 +221,7 @@ pub struct SandboxMoney {
     /// Its running time up to here has been counted; `None`: it does not run, or nothing is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metered_ms: Option<Ms>,
-    /// Until when the capped model key of its server opens anything; `None`: the server has the stack's keys.
+    /// Until when the capped model key of its server is valid; `None`: the server has the stack's keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capped_until_ms: Option<Ms>,
 }

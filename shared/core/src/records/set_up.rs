@@ -14,7 +14,7 @@ pub struct SetUp {
     /// The commit of the default branch that the recipe was read at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Clock of the sandbox's machine before the first step, in ticks since its start: what began later is the
+    /// Clock of the sandbox's machine before the first step, in ticks since its start: later processes are the
     /// set-up's.
     pub since_ticks: u64,
     /// When the set-up was wanted.
@@ -25,7 +25,7 @@ pub struct SetUp {
     /// When the set-up steps were over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ms: Option<Ms>,
-    /// The steps that failed. Those behind the first one were not run, unless they follow from lock files.
+    /// The steps that failed. The steps after the first failure were not run, unless they are derived from lock files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedStep>,
     /// Services and start steps that failed at the last start of the sandbox.

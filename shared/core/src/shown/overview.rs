@@ -44,7 +44,7 @@ pub struct Picture {
     pub runs: Vec<OpenRun>,
     /// Recently ended turns, newest first.
     pub ended: Vec<(ThreadKey, LedgerEntry)>,
-    /// What was spent beside its budgets, as the command for it says that.
+    /// What was spent beside its budgets, in the words of the usage command.
     pub spending: Vec<String>,
     /// The tenant's defaults for a turn.
     pub defaults: Selection,

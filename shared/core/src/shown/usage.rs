@@ -26,13 +26,13 @@ pub struct UsagePage {
     pub sums: Vec<(BudgetScope, MicroUsd)>,
     /// Threads as the chat shows them, the dearest first.
     pub threads: Vec<(String, MicroUsd)>,
-    /// People by their ids with what they have spent this month, the dearest first.
+    /// People by their ids with what they have spent this month, the highest first.
     pub people: Vec<(String, MicroUsd)>,
     /// The command that sets budgets, as typed there.
     pub command: String,
 }
 
-/// The stored sums that a person may see: only those of which a budget is set are counted.
+/// The stored sums that a person may see: only sums with a budget are counted.
 #[must_use]
 pub fn scopes(budgets: &Budgets, person: &str, channel: &str, now_ms: Ms) -> Vec<BudgetScope> {
     let (day, month) = (day(now_ms), month(now_ms));
@@ -100,12 +100,12 @@ impl UsagePage {
             lines.push(format!("Each task: up to {}", dollars(turn)));
         }
         lines.extend(self.cap());
-        list("Dearest threads that have a sandbox:", &self.threads, &mut lines);
+        list("Most expensive threads that have a sandbox:", &self.threads, &mut lines);
         list("People, this month:", &self.people, &mut lines);
         lines.extend(self.uncounted());
         if !self.sums.is_empty() {
             lines.push(
-                "Days and months are UTC's. A running task counts with all that it may spend."
+                "Days and months are in UTC. A running task counts with all that it may spend."
                     .to_owned(),
             );
         }
@@ -133,7 +133,10 @@ impl UsagePage {
             [_, _, _] => Some(format!(
                 "Only threads are counted, because nobody and nothing else has a budget here. {how}"
             )),
-            _ => Some(format!("Not counted, for want of a budget: {}. {how}", missing.join(", "))),
+            _ => Some(format!(
+                "Not counted, because there is no budget: {}. {how}",
+                missing.join(", ")
+            )),
         }
     }
 }
@@ -197,12 +200,12 @@ This thread: ░░░░░░░░░░ $0.42 of $5.00
 This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00
 Each task: up to $2.00
 The cap is hard: the model key of this thread's own sandbox pays for no more than its tasks have set aside.
-Dearest threads that have a sandbox:
+Most expensive threads that have a sandbox:
 - <#2> $1.50
 People, this month:
 - `4` $100.00
-Not counted, for want of a budget: channels. A manager sets one with `/sandbox-config budget`.
-Days and months are UTC's. A running task counts with all that it may spend."
+Not counted, because there is no budget: channels. A manager sets one with `/sandbox-config budget`.
+Days and months are in UTC. A running task counts with all that it may spend."
         );
     }
 

@@ -12,7 +12,7 @@ use crate::text::{dollars, one_line, shorten};
 /// Millionths of a US dollar.
 pub type MicroUsd = u64;
 
-/// What a turn may spend where any budget is set, but none of turns.
+/// What a turn may spend if budgets are set, but none for turns.
 pub const TURN_DEFAULT: MicroUsd = 2_000_000;
 /// A turn for which less than this is left is refused.
 pub const RESERVED_MIN: MicroUsd = 50_000;
@@ -298,7 +298,7 @@ pub fn parse(text: &str) -> Result<Option<MicroUsd>, String> {
     }
     let wrong = || {
         let shown = shorten(&redact(&one_line(text)), SHOWN_CHARS_MAX);
-        format!("{shown:?} is no amount. Write dollars, such as 2 or 2.50, or none.")
+        format!("{shown:?} is not an amount. Write dollars, such as 2 or 2.50, or none.")
     };
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_plain = |digits: &str| digits.chars().all(|c| c.is_ascii_digit());
@@ -388,7 +388,7 @@ mod tests {
         );
         assert_eq!(
             said(&[("turn", "2"), ("month", "much")]),
-            "month: \"much\" is no amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed."
+            "month: \"much\" is not an amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed."
         );
         assert_eq!(
             said(&[("thread", "0.01")]),

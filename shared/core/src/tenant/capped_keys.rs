@@ -1,5 +1,5 @@
-//! Capped keys: model keys of single sandboxes, each with a limit of money and an end at its vendor. Where a budget is
-//! set, they bound what is spent where it is counted.
+//! Capped keys: model keys of single sandboxes, each with a limit of money and an end at its vendor. If a budget is
+//! set, they bound spending at the vendor, which counts it.
 //!
 //! The key itself is never stored. Its name tells its sandbox and generation, and Bobbin finds it by that name. Names
 //! need not be unique at the vendor, and a key is shown only once, so a lost key is deleted, never recovered. A limit

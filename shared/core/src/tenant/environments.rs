@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::tenant::repositories::{ALL, usable};
 use crate::tenant::settings::{DEFAULT_HOST, clone_address};
 
-/// Repositories of which something is said.
+/// Most repositories with a setting.
 pub const ENVIRONMENTS_MAX: usize = 50;
 /// Bytes of one of them: a message of a chat holds no more.
 pub const ENVIRONMENT_BYTES_MAX: usize = 3_000;
@@ -33,7 +33,7 @@ pub enum ProjectSetting<'a> {
 }
 
 impl Environments {
-    /// Nothing is said of any.
+    /// No repository has a setting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -64,7 +64,7 @@ impl Environments {
         !is_full
     }
 
-    /// The repositories of which something is said, and whether nothing is run there.
+    /// The repositories with a setting, and whether that is `off`.
     pub fn all(&self) -> impl Iterator<Item = (&str, bool)> {
         self.0.iter().map(|(name, text)| (&**name, text == OFF))
     }

@@ -66,7 +66,7 @@ impl KeyState {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
 pub enum KeyWish {
-    /// Show the keys, and what their providers say of them.
+    /// Show the keys, and what their providers say about them.
     Show,
     /// Send a link for entering a key.
     Enter {

@@ -74,7 +74,7 @@ impl NetworkAccess {
     }
 }
 
-/// What is said of one repository.
+/// The network setting of one repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProjectNetwork {
     /// How much is reached.
@@ -115,7 +115,7 @@ impl ProjectNetworks {
         self.0.is_empty()
     }
 
-    /// What is said of a repository; `None`: it is open.
+    /// The network setting of a repository; `None`: it is open.
     #[must_use]
     pub fn of(&self, repository: &str) -> Option<&ProjectNetwork> {
         self.0.get(repository)

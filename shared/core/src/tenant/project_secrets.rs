@@ -114,7 +114,7 @@ pub enum SecretRefused {
     Hosts,
     /// The text is no host.
     #[error(
-        "`{0}` is no host: write its name alone, such as registry.example.com, without scheme, port or path. An address in numbers is refused."
+        "`{0}` is no host: write its name alone, such as registry.example.com, without scheme, port or path. Numeric addresses are refused."
     )]
     Host(String),
     /// Anybody can have a host below it.
@@ -274,7 +274,7 @@ impl ProjectSecrets {
 /// the repository proposes.
 #[must_use]
 pub fn project_of(sandbox: &SandboxRecord) -> Option<String> {
-    // A builder's disk becomes that of others.
+    // Other sandboxes begin with a builder's disk.
     if is_foreign(sandbox) || sandbox.is_builder() { None } else { repository_of(sandbox) }
 }
 

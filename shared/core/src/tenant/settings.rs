@@ -174,7 +174,7 @@ pub enum SettingsChange {
         /// Its name.
         name: String,
     },
-    /// Say what a project's sandboxes reach of the world.
+    /// Set what a project's sandboxes can reach.
     Network {
         /// `owner/name`.
         repository: String,
@@ -769,7 +769,7 @@ pub fn is_same_checkout(one: &str, other: &str) -> bool {
         && number(one.trim()) == number(other.trim())
 }
 
-/// Where a repository is that is named without a host.
+/// The host of a repository that is named without one.
 pub(crate) const DEFAULT_HOST: &str = "https://github.com/";
 
 /// The address to clone a repository from, whatever is wanted of it: https, without secrets. Two ways to name one
@@ -827,7 +827,7 @@ pub struct AgentOptions {
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
-    /// Those of the models of which nobody knows a price: what they cost is counted as nothing.
+    /// The models without a known price: their cost counts as nothing.
     pub unpriced: Vec<String>,
 }
 

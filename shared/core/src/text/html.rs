@@ -1,4 +1,4 @@
-/// Text that stands for itself in an HTML page, between tags and in quoted attributes.
+/// Escapes text for an HTML page, between tags and in quoted attributes.
 #[must_use]
 pub fn html_text(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -58,7 +58,7 @@ fn refused_acts_say_why() {
         ),
         (
             ActEnd::NotLinked { why: "You have not connected it.".to_owned() },
-            "Nothing was done: it takes a GitHub account of your own. You have not connected it. `/github connect` connects it; then press again.",
+            "Nothing was done: you need a GitHub account of your own. You have not connected it. `/github connect` connects it; then press again.",
         ),
         (
             ActEnd::Refused { why: "A review is missing.".to_owned() },

@@ -49,6 +49,8 @@ pub(super) struct State {
     /// What happens to a snapshot that is looked at.
     pub(super) snapshots: Vec<SnapshotSeen>,
     pub(super) deleted_snapshots: Vec<String>,
+    /// A deletion is accepted and never ends.
+    pub(super) undeletable: bool,
     pub(super) flags: ControlFlags,
     pub(super) sandboxes: BTreeMap<u32, SandboxState>,
     /// Prompts that the agent has, by (generation, message id).
@@ -483,7 +485,11 @@ impl Services for Here<'_> {
     }
 
     fn delete(&mut self, generation: u32) {
-        self.s.sandboxes.remove(&generation);
+        if self.s.undeletable {
+            self.s.sandboxes.insert(generation, SandboxState::Busy);
+        } else {
+            self.s.sandboxes.remove(&generation);
+        }
     }
 
     fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned> {

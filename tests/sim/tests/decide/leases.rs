@@ -29,6 +29,29 @@ fn reset_resumes_after_dying_at_delete() {
 }
 
 #[test]
+fn stuck_deletion_does_not_hold_the_thread() {
+    for is_refused in [true, false] {
+        let world = active();
+        world.with(|s| {
+            s.undeletable = !is_refused;
+            let refusals = if is_refused { 400 } else { 0 };
+            s.fail.insert("delete", (0..refusals).map(|_| busy()).collect());
+        });
+        let since_ms = world.now_ms();
+        deliver_until_done(&world, &reset(), 1);
+        let (took_ms, limits) = (world.now_ms() - since_ms, Limits::DEFAULT.retry);
+        let bound_ms = limits.outage_ms + limits.backoff_ms_max;
+        assert!((limits.outage_ms..=bound_ms).contains(&took_ms), "{is_refused}: {took_ms}");
+        assert_eq!(record(&world).sandbox.phase, Phase::Error);
+        assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+        assert_eq!(
+            (outcomes(&world)[1].clone(), record(&world).sandbox.generation),
+            (Outcome::Answered, 2)
+        );
+    }
+}
+
+#[test]
 fn long_delete_renews_its_lease() {
     let world = active();
     world.with(|s| s.fail.insert("delete", (0..2).map(|_| busy()).collect()));

@@ -121,6 +121,19 @@ fn a_repeat_does_nothing() {
 }
 
 #[test]
+fn late_destroy_says_nothing_of_the_next_sandbox() {
+    let world = active();
+    let by = Some(person("ann"));
+    let destroy = work("o1", Work::Operate { want: Operation::Destroy, by });
+    deliver_until_done(&world, &destroy, 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let before = world.with(|s| (s.posts.len(), s.told_threads.len()));
+    deliver_until_done(&world, &destroy, 2);
+    assert_eq!(world.with(|s| (s.posts.len(), s.told_threads.len())), before);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+}
+
+#[test]
 fn resume_does_not_recreate_vanished_sandboxes() {
     let world = paused();
     world.with(|s| s.sandboxes.clear());

@@ -177,7 +177,7 @@ fn a_network_is_told_and_changed_before_the_prompt() {
     assert_eq!(run(&world, "m1").0, 1);
     assert_eq!(
         told(&world),
-        "(Of the network only the forge, public registries, the model and hosts of the project's secrets are reached, and api.example.com. Others are refused.)\n\ndo it"
+        "(Network: only the forge, public registries, the model and hosts of the project's secrets are reached, and api.example.com. Other hosts are refused.)\n\ndo it"
     );
     assert_eq!(run(&world, "m2").0, 1);
     limit(&world, "two", NetworkAccess::Open, &[]);
@@ -185,7 +185,7 @@ fn a_network_is_told_and_changed_before_the_prompt() {
         (run(&world, "m3").0, &*told(&world)),
         (
             2,
-            "(What was said of the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)\n\ndo it"
+            "(What you were told about the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)\n\ndo it"
         )
     );
     world.with(|s| s.secrets.withholds = true);

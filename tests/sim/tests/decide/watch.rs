@@ -345,7 +345,7 @@ fn next_task_starts_from_the_new_base() {
     assert_eq!(world.with(|s| s.checkouts_moved.clone()), [Some(FIRST.to_owned())]);
     assert_eq!(
         told_last(&world),
-        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may be other than before.)\n\ndo it"
+        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may differ from before.)\n\ndo it"
     );
     let now = record(&world);
     assert_eq!(

@@ -248,7 +248,7 @@ fn healthy(session: &mut Session) {
     session.observed.agent.restart_server = false;
 }
 
-/// A server that was started anew, and says nothing of secrets, has none.
+/// A server that was restarted and reports no secrets has none.
 fn without_secrets(session: &mut Session, is_anew: bool) {
     if is_anew {
         secrets::given(session, None);

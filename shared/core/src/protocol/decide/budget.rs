@@ -21,7 +21,7 @@ use crate::tenant::budgets::{
 };
 use crate::tenant::capped_keys::KeyLimit;
 
-/// More than this beyond what was set aside is not believed: what a sandbox says is anybody's words.
+/// A claim of more than this beyond what was set aside is not believed: anybody may write what a sandbox reports.
 const OVERSPENT_MAX: MicroUsd = 50_000_000;
 
 /// A budget that a turn is part of.
@@ -171,7 +171,7 @@ pub(super) fn watch(session: &mut Session) {
     }
 }
 
-/// How a turn ends that was aborted: by its budget, or for this reason.
+/// How an aborted turn ends: by its budget, or for this reason.
 pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outcome {
     let reason = reason.to_owned();
     let is_spent = turn.stage.prompted().is_some_and(|prompted| prompted.is_spent);
@@ -185,7 +185,7 @@ pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outc
     }
 }
 
-/// The model's vendor takes no more: its account or key has no money left, and no press of a button changes that.
+/// The model's vendor refuses: its account or key has no money left, and no press of a button changes that.
 pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
     match &mut session.turn {
         Some(turn) if turn.stage.is_running() => {
@@ -196,8 +196,8 @@ pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
     }
 }
 
-/// How a turn ends whose model's vendor took no more: with its own budget, if that was the limit of the sandbox's
-/// capped key, which counts what the agent does not report as well.
+/// How a turn ends when its model's vendor refused for lack of money: with its own budget, if that was the limit of the
+/// sandbox's capped key, which also counts what the agent does not report.
 pub(super) fn of_vendor(
     session: &mut Session,
     (reason, of_key): (&str, bool),
@@ -237,7 +237,7 @@ pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: 
     }
 }
 
-/// The sandbox enters this phase: what it has run for nobody in particular counts for all.
+/// The sandbox enters this phase: running time that belongs to no turn counts for the tenant and the stack.
 pub(super) fn entered(session: &mut Session, phase: Phase, context: &Context<'_>) {
     let limits = &context.delivery.limits.budget;
     match phase {

@@ -1,4 +1,4 @@
-//! Prebuilds: a new sandbox begins with the one of its repository, and a project that was set up has one made.
+//! Prebuilds: a new sandbox begins with its repository's prebuild, and one is made after a project was set up.
 //!
 //! Promised: no turn waits for a prebuild, and none fails over one; a builder has no server, and so no key beside it;
 //! a sandbox begins only with a prebuild of its own tenant, made with the same credentials and from the same image.
@@ -41,7 +41,7 @@ fn builder(session: &Session, context: &Context<'_>) -> Option<SandboxKey> {
     Some(builder_of(&session.sandbox_key().tenant(), &name, provider))
 }
 
-/// Whether such a sandbox begins with a prebuild, and has one made.
+/// Whether this kind of sandbox begins with a prebuild, and requests one.
 fn is_meant_for(session: &Session, context: &Context<'_>) -> bool {
     let (limits, sandbox) = (&context.delivery.limits.set_up, &session.sandbox);
     limits.why_no_build(true).is_none()
@@ -54,7 +54,7 @@ fn is_meant_for(session: &Session, context: &Context<'_>) -> bool {
         && !is_with_submodules(context)
 }
 
-/// Whether submodules are brought where the message comes from. The builder brings none.
+/// Whether submodules are brought in the message's channel. The builder brings none.
 fn is_with_submodules(context: &Context<'_>) -> bool {
     let defaults = context.settings.defaults_of(forge::channel(context));
     defaults.submodules.as_deref() == Some(SUBMODULES[1])
@@ -65,7 +65,7 @@ pub(super) fn found(session: &mut Session, found: Option<Prebuild>) {
     session.sandbox.project.begins = found.map_or(BeginsWith::Image, BeginsWith::Prebuild);
 }
 
-/// The table did not say: the sandbox begins without one. False: the failure is about something else.
+/// The table did not answer: the sandbox begins without one. False: the failure is about something else.
 pub(super) fn could_not_be_found(session: &mut Session, of: &Effect, failure: &Failure) -> bool {
     let is_sought = matches!(of, Effect::FindPrebuild { .. });
     // A newer worker wrote the record: it goes on.
@@ -76,8 +76,8 @@ pub(super) fn could_not_be_found(session: &mut Session, of: &Effect, failure: &F
     is_over
 }
 
-/// The prebuild cannot be had, or holds another repository: another sandbox takes the place of this one, without any.
-/// False: it did not begin with one.
+/// The prebuild is unusable, or holds another repository: a sandbox without a prebuild replaces this one. False: it did
+/// not begin with one.
 pub(super) fn begin_without(
     session: &mut Session,
     is_useless: bool,
@@ -101,7 +101,7 @@ pub(super) fn begin_without(
 }
 
 /// Whether the prebuild, if there is one, is of this repository: the forge's id, or `None` for one cloned from inside.
-/// A name may lead elsewhere than it did.
+/// A name may now belong to another repository.
 pub(super) fn is_of(session: &Session, repository: Option<u64>) -> bool {
     let prebuild = session.sandbox.project.begins.prebuild();
     prebuild.is_none_or(|prebuild| prebuild.of.repository == repository)
@@ -245,7 +245,8 @@ fn may_be_unread(session: &Session, context: &Context<'_>) -> bool {
     is_own && session.sandbox.phase == Phase::Active && session.observed.sandbox.snapshot.is_none()
 }
 
-/// A snapshot that nothing begins with any more: it is of no use, was made with other credentials, or not finished.
+/// A snapshot that no sandbox begins with any more: it is useless, was made with other credentials, or was not
+/// finished.
 fn surplus(session: &Session, build: &NewBuild, context: &Context<'_>) -> Option<String> {
     let sandbox = &session.sandbox;
     let is_others = sandbox.spec.credentials != context.settings.sandbox_credentials();

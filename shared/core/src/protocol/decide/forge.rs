@@ -181,7 +181,7 @@ pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Ne
         let is_tried = session.observed.stays.contains_key(&beside);
         session.observed.beside = beside;
         let Some(carried) = session.carried().cloned() else {
-            // Its checkout is gone: what comes next begins from where another one is.
+            // Its checkout is gone: later work begins from another one.
             session.forget_publication();
             return None;
         };
@@ -210,7 +210,7 @@ pub(super) fn move_on(session: &mut Session, context: &Context<'_>) -> Option<Ne
     step
 }
 
-/// Whether the repository may be had in the channel of the message in hand.
+/// Whether the channel of the message in hand may have the repository.
 fn is_ours(repository: &ForgeRepository, context: &Context<'_>) -> bool {
     context.settings.repositories.are_open(&repository.name, channel(context))
         && context.delivery.forge.is_some_and(|forge| forge.has(repository))
@@ -354,7 +354,7 @@ pub(super) fn wanted_beside(session: &Session, repo: &str, context: &Context<'_>
     name.map_or_else(Vec::new, |name| context.settings.beside.of(&name).to_vec())
 }
 
-/// The name by which settings are about a repository, as it was chosen for a sandbox; `None`: none can be.
+/// The name under which settings know a repository, as it was chosen for a sandbox; `None`: they cannot name it.
 pub(super) fn name_of(repo: &str, context: &Context<'_>) -> Option<String> {
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
     environments::name_of(repo, named.as_deref())
@@ -398,8 +398,8 @@ fn ask_for_beside(
     carry(session, (repository, size_kb), (None, to), context)
 }
 
-/// What the forge has under this name, with its size; `None`: it was not asked yet. Or why it may not be had: that and
-/// what does not exist look alike.
+/// What the forge has under this name, with its size; `None`: it was not asked yet. The error says why it cannot be
+/// used: a forbidden repository looks like a missing one.
 fn looked_up(
     session: &Session,
     name: &str,
@@ -441,7 +441,7 @@ fn leave_out_beside(session: &mut Session, why: &str) {
     }
 }
 
-/// How long a carriage may take that costs the turn nothing; `None`: no time is left.
+/// How long a carriage may take whose failure costs the turn nothing; `None`: no time is left.
 fn time_left(session: &Session, context: &Context<'_>) -> Option<u64> {
     let limits = &context.delivery.limits.turn;
     let lease = session.sandbox.lease.as_ref();
@@ -467,7 +467,7 @@ fn ask_for(
     if repository.installation != of.installation {
         return Err(NOT_OPEN.to_owned());
     }
-    // What is known of the sandbox says that everybody may see what is in it.
+    // As far as is known, everybody may see what is in the sandbox.
     if repository.is_private && !of.is_private {
         return Err("it is private in a public repository".to_owned());
     }

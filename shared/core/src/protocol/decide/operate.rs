@@ -6,8 +6,8 @@
 //! anybody would. The result is recorded. An operation never creates a thread's missing sandbox: that takes a prompt.
 
 use super::{
-    Context, Next, build, finish, lease, notice, operated, outside, provision, record, share,
-    teardown, words,
+    Context, Next, build, finish, lease, notice, operated, outside, provision, record, set_up,
+    share, teardown, words,
 };
 use crate::base::ids::Ms;
 use crate::base::person::Person;
@@ -50,6 +50,11 @@ pub(super) fn next(
         && RuntimeMode::recorded_as(session.sandbox.spec.runtime.as_deref())
             == Some(RuntimeMode::Bare);
     if context.delivery.receive > limits.retry.attempts + 1 && !has_waited && !is_second {
+        if want == Operation::Snapshot
+            && let Some(next) = set_up::start_held(session, context)
+        {
+            return next;
+        }
         session.sandbox.sharing.closing = None;
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
             session.sandbox.lease = None;
@@ -232,10 +237,13 @@ pub(super) fn taken(
             session.sandbox.lease = None;
             return Taken::Done;
         }
-        // A build looks once at least: what stands there has to be on record.
+        // A build looks at least once: what exists has to be on record.
         seen if context.now_ms >= begun_ms + limits.share.snapshot_ms
             && (seen.is_some() || !build::is_build(context)) =>
         {
+            if let Some(next) = set_up::start_held(session, context) {
+                return Taken::Step(Box::new(next));
+            }
             session.sandbox.lease = None;
             return Taken::Failed("it was not created in time".to_owned());
         }
@@ -475,7 +483,8 @@ fn over(
     context: &Context<'_>,
 ) -> Next {
     let deleted = operated::known(session, context).is_some_and(|known| known.trouble.is_none());
-    if want == Operation::Destroy && deleted {
+    // A late repeat finds the next generation, of which this says nothing.
+    if want == Operation::Destroy && deleted && session.sandbox.phase == Phase::Destroyed {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));
         if let Some(next) = share::notify(session, &word, by.is_some(), context) {

@@ -171,7 +171,7 @@ fn start_anew(session: &mut Session, why: &str, context: &Context<'_>) {
     record::lease_to_bring_up(session, context);
 }
 
-/// Whether a turn has its workspace, and the agent has nothing of it yet.
+/// Whether a turn has its workspace, and the agent knows nothing of the turn yet.
 fn begins(session: &Session) -> bool {
     let turn = session.turn.as_ref();
     turn.is_some_and(|turn| {
@@ -356,7 +356,7 @@ pub(super) const fn is_made_anew(session: &Session) -> bool {
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.observed.agent.healthy {
-        // One that was left running by a delivery that ended does not have what has changed since.
+        // A server left running by an earlier delivery lacks what has changed since.
         let restart = session.observed.agent.restart_server || secrets::is_stale(session, context);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             is_new: session.sandbox.phase == Phase::Creating,

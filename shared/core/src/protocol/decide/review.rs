@@ -144,7 +144,7 @@ pub(super) fn press(
     }))
 }
 
-/// What stands between this person and a review where people publish in their own name; `None`: nothing does.
+/// What keeps this person from posting a review where people publish in their own name; `None`: nothing.
 fn not_a_reader(
     session: &mut Session,
     by: &Person,

@@ -15,7 +15,7 @@ use crate::tenant::project_secrets::{is_foreign, repository_of};
 const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, a pull request from outside, or a snapshot may hold anybody's work.";
 
 /// What the agent is told when nothing is left of what it was told before.
-const TAKEN_BACK: &str = "(What was said of the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)";
+const TAKEN_BACK: &str = "(What you were told about the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)";
 
 /// Whether the server does not have the present secrets.
 pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
@@ -80,7 +80,7 @@ fn given_for_people(session: &Session) -> Option<String> {
                 "the provider took no more secrets: remove one, or ask the operator".to_owned()
             }
             Withheld::Unreadable => {
-                format!("its stored value does not open: store it again with `{config}`")
+                format!("its stored value cannot be decrypted: store it again with `{config}`")
             }
         };
         format!("- `{}`: {why}.", one.name)
@@ -133,7 +133,7 @@ pub(super) fn for_agent(session: &Session, before: &str) -> Option<String> {
     let limited = secrets.network.as_ref().filter(|network| !network.is_ignored);
     let parts = [
         limited
-            .map(|network| format!("Of the network {}. Others are refused.", reached(network)))
+            .map(|network| format!("Network: {}. Other hosts are refused.", reached(network)))
             .or_else(|| (!before.is_empty()).then(|| "All of the network is reached.".to_owned())),
         (!outside.is_empty()).then(|| {
             format!(

@@ -203,6 +203,10 @@ pub(super) fn reset(
             notice::once(session, words::RESET, context)
         }
         Phase::Destroying => match lease::delete(session, context) {
+            Some(Next::Hold { .. }) if is_overdue(session, context) => {
+                give_up_deletion(session, context);
+                reset(session, asker, context)
+            }
             Some(next) => next,
             None => reset(session, asker, context),
         },
@@ -214,6 +218,21 @@ pub(super) fn reset(
             }
         }
     }
+}
+
+/// Whether a person has waited for a deletion for as long as for an outage, and the provider still shows the sandbox:
+/// the thread's messages wait behind it.
+fn is_overdue(session: &Session, context: &Context<'_>) -> bool {
+    let limits = context.delivery.limits;
+    let asked = session.observed.sandbox.stop_asked_ms;
+    asked.is_some_and(|asked| context.now_ms >= asked + limits.sandbox.stop_ms)
+        && context.now_ms >= session.sandbox.phase_since_ms + limits.retry.outage_ms
+}
+
+/// The orphan hunt goes on trying.
+fn give_up_deletion(session: &mut Session, context: &Context<'_>) {
+    record::enter(session, Phase::Error, "it was not deleted in time", context);
+    session.observed.sandbox.stop_asked_ms = None;
 }
 
 /// Deletes a sandbox that could not be made ready, after its turn has ended, within the same delivery.

@@ -25,6 +25,16 @@ pub(super) fn wait(
     if session.turn.is_none() && context.delivery.is_given_up() {
         return Some(Next::Done);
     }
+    // The thread's messages wait behind a reset.
+    let is_reset = matches!(context.delivery.message.work, Work::Reset { .. });
+    if is_reset
+        && posting.is_none()
+        && session.turn.is_none()
+        && session.sandbox.phase == Phase::Destroying
+        && context.now_ms >= session.sandbox.phase_since_ms + limits.retry.outage_ms
+    {
+        return give_up(session, &words::kept_failing(Some(&seen)), false, context);
+    }
     let (attempts, most) = session.turn.as_mut().map_or(
         // Without a turn there is no count on record: the queue's receive count ends it.
         (context.delivery.receive, u32::MAX),

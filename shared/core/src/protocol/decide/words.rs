@@ -225,7 +225,7 @@ pub const DEAD_PROMPT: &str = "Bobbin tried many times to run it, and failed. Ru
 pub const NOTHING_CARRIED: &str =
     "There is nothing to publish: this thread's sandbox has no repository that Bobbin may push to.";
 /// A button of a card that is not the last one.
-pub const NOT_SHOWN_LAST: &str = "This is not what was shown last of any repository here. Its card, or `pr`, shows how it is now.";
+pub const NOT_SHOWN_LAST: &str = "This button does not match the latest card of any repository here. The newest card, or `pr`, shows how it is now.";
 /// A sentence about one of several repositories.
 #[must_use]
 pub fn of_repository(name: &str, word: &str) -> String {
@@ -236,13 +236,13 @@ pub fn of_repository(name: &str, word: &str) -> String {
 pub const NOTHING_TO_PUBLISH: &str =
     "There is nothing to publish: the files are as they were when the repository was brought.";
 /// The setting says no.
-pub const NO_PULL_REQUESTS: &str = "Pull requests are switched off in this channel. Who may manage this server or workspace changes that: `config default pull-requests draft`.";
+pub const NO_PULL_REQUESTS: &str = "Pull requests are switched off in this channel. Somebody who manages this server or workspace can change that: `config default pull-requests draft`.";
 /// Only people with an account of their own may have something pushed, and this person has linked none.
 #[must_use]
 pub fn not_linked(thread: &ThreadKey) -> String {
     let github = thread.command(Command::GitHub);
     format!(
-        "Nothing was pushed: in this channel it takes a GitHub account of your own. `{github} connect` connects it; then press again."
+        "Nothing was pushed: in this channel you need a GitHub account of your own. `{github} connect` connects it; then press again."
     )
 }
 
@@ -250,10 +250,10 @@ pub fn not_linked(thread: &ThreadKey) -> String {
 #[must_use]
 pub fn may_not_push(login: &str, repository: &str) -> String {
     format!(
-        "Nothing was pushed: in this channel it takes an account that may push to {repository}, and {login} may not. Somebody else can press."
+        "Nothing was pushed: in this channel you need an account that may push to {repository}, and {login} may not. Somebody else can press."
     )
 }
-/// The press does not fit to what was shown last.
+/// The press does not match what was shown last.
 pub const NOT_SHOWN: &str =
     "Nothing was pushed: this is not what was shown last. `pr` shows what there is now.";
 
@@ -261,7 +261,7 @@ pub const NOT_SHOWN: &str =
 #[must_use]
 pub fn not_open_any_more(name: &str) -> String {
     format!(
-        "{name} is not open here any more: nothing of it can be pushed. Who may manage this server or workspace opens it with `config open {name}`."
+        "{name} is not open here any more, so its work cannot be pushed. Somebody who manages this server or workspace can open it with `config open {name}`."
     )
 }
 
@@ -406,7 +406,7 @@ pub const FIX_CHANGED_NOTHING: &str =
 /// The same, said at the forge.
 pub const NOTHING_CHANGED: &str = "Nothing was changed for this, and it stays open.";
 
-/// What is said at the forge of a push: nothing of the conversation.
+/// The reply at the forge about a push; it contains nothing of the conversation.
 #[must_use]
 pub fn changed_in(commit: &str, changed: &[OutgoingFile]) -> String {
     const SHOWN: usize = 10;
@@ -468,7 +468,7 @@ pub fn acted(
         (ActEnd::NotLinked { why }, _) => {
             let github = thread.command(Command::GitHub);
             nothing_done(&format!(
-                "it takes a GitHub account of your own. {why} `{github} connect` connects it; then press again."
+                "you need a GitHub account of your own. {why} `{github} connect` connects it; then press again."
             ))
         }
         (ActEnd::Refused { why }, _) => nothing_done(&format!("GitHub refused it: {why}")),
@@ -735,7 +735,7 @@ pub(super) fn not_cloned_because(repo: &str, why: &NotCloned) -> (String, &'stat
 pub const PULL_REQUEST_ALONE: &str =
     "A pull request needs its repository: choose `repo` beside `pr`. Nothing was run.";
 /// A pull request was named beside a branch, tag or commit.
-pub const PULL_REQUEST_AND_REF: &str = "A pull request has a branch of its own: choose `repo` without what stands behind `@`, or leave out `pr`. Nothing was run.";
+pub const PULL_REQUEST_AND_REF: &str = "A pull request has a branch of its own: choose `repo` without the part after `@`, or leave out `pr`. Nothing was run.";
 /// The agent works in a tool sandbox.
 pub const PULL_REQUEST_OUTSIDE: &str = "An agent with the runtime outside cannot be given a pull request. Choose another runtime. Nothing was run.";
 /// The repository is cloned from inside the sandbox.
@@ -780,7 +780,7 @@ pub fn moved_for_agent(carried: &Carried, base: &str) -> String {
     let beside = carried.folder.as_ref().map(|folder| format!(" in `{folder}`"));
     let beside = beside.unwrap_or_default();
     format!(
-        "(The pull request of the earlier work{beside} has ended. The checkout{beside} was moved to the newest commit{branch}, {base}: files may be other than before.)"
+        "(The pull request of the earlier work{beside} has ended. The checkout{beside} was moved to the newest commit{branch}, {base}: files may differ from before.)"
     )
 }
 
@@ -933,7 +933,7 @@ pub fn other_runtime(wanted: &str, there: &str) -> String {
     )
 }
 
-/// The agent belongs to another runtime than the sandbox, existing or wanted, has.
+/// The agent needs another runtime than that of the existing or wanted sandbox.
 #[must_use]
 pub fn other_agent(agent: &str, needed: &str, there: &str) -> String {
     format!(
