@@ -17,7 +17,7 @@ use bobbin_core::text::{one_line, shorten};
 
 use crate::{Sought, review};
 
-/// Maximum length of what is no number, as shown.
+/// Maximum length of a shown value that is not a number.
 const NUMBER_UNITS_MAX: usize = 40;
 
 /// The arguments of a command.

@@ -31,7 +31,7 @@ pub(crate) fn commit(card: &ReviewCard) -> &str {
 pub(crate) fn comments(card: &ReviewCard) -> String {
     let apart = match card.draft.apart.len() {
         0 => String::new(),
-        n => format!(", and {n} that the difference has no line for: they become part of the text"),
+        n => format!(", and {n} that the diff has no line for: they become part of the text"),
     };
     match card.draft.comments.len() {
         1 => format!("1 comment on lines{apart}."),
@@ -39,7 +39,7 @@ pub(crate) fn comments(card: &ReviewCard) -> String {
     }
 }
 
-/// Sentence about a text of which this many characters are not shown on the card; empty if all are.
+/// Sentence that this many characters of a text are not shown on the card; empty if all are.
 pub(crate) fn left_out(card: &ReviewCard, left_over: usize) -> String {
     match (left_over, card.has_file) {
         (0, _) => String::new(),

@@ -22,7 +22,7 @@ const NUMBER: &str = "\\u{";
 const PATH_UNITS_MAX: usize = 160;
 /// Digits of a commit as shown.
 const COMMIT_DIGITS: usize = 12;
-/// Characters of a text of which no chat shows more.
+/// The most characters of a text that any chat shows.
 const SHOWN_CHARS_MAX: usize = 4_000;
 /// Characters by which a text that cannot be shown whole is cut, until it can.
 const CUT_CHARS: usize = 50;
@@ -91,14 +91,14 @@ pub(crate) fn kept(text: &str, fits: impl Fn(&str) -> bool) -> (String, usize) {
     }
 }
 
-/// Sentence about a text of which this many characters are not shown: nothing can be pressed that was not read.
+/// Sentence that this many characters of a text are not shown: nothing can be pressed that was not read.
 pub(crate) fn too_long(left_over: usize) -> String {
     format!(
         "{left_over} more characters of the text cannot be shown here, so it cannot be published. Make it shorter."
     )
 }
 
-/// What a form wants to be shown of the repository of which it showed this commit; both texts in the notation.
+/// What a form asks to show for the repository whose commit it showed; both texts in the notation.
 ///
 /// # Errors
 /// Which of them is too long, in words for the person.

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(asked("budget", json!([])), Ok(SettingsChange::Show));
         assert_eq!(
             asked("budget", json!([text("turn", "2"), text("user-day", "ten")])),
-            Err("user-day: \"ten\" is no amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed.".into())
+            Err("user-day: \"ten\" is not an amount. Write dollars, such as 2 or 2.50, or none. Nothing was changed.".into())
         );
     }
 

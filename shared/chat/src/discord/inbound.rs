@@ -129,15 +129,14 @@ struct InteractionKind {
 
 fn answered(mut interaction: Interaction, app: &App, now_ms: Ms) -> Inbound {
     let said = interaction.data.take().unwrap_or_default();
-    let outcome =
-        AdmittedInteraction::admitted(&interaction, app, now_ms).and_then(
-            |request| match interaction.kind {
-                2 => request.command(&data(said)?),
-                3 => request.click(&data(said)?),
-                4 => request.typing(&data(said)?),
-                _ => request.form(&data(said)?),
-            },
-        );
+    let outcome = AdmittedInteraction::admitted(&interaction, app, now_ms).and_then(|request| {
+        match interaction.kind {
+            2 => request.command(&data(said)?),
+            3 => request.click(&data(said)?),
+            4 => request.typing(&data(said)?),
+            _ => request.form(&data(said)?),
+        }
+    });
     if interaction.kind == 4 {
         // Nothing can be said while somebody types: people without permission see no suggestions.
         return outcome

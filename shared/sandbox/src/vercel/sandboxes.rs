@@ -261,8 +261,9 @@ impl Provider for VercelSandboxes {
     async fn start(&self, name: &str) -> ProviderResult<SandboxState> {
         match self.client.start(name).await {
             Ok(told) => Ok(told.state()),
-            // The disk is lost with it, and with the disk the whole sandbox.
-            Err(VercelError::NotFound | VercelError::SnapshotGone { .. }) => Ok(SandboxState::Gone),
+            Err(VercelError::NotFound) => Ok(SandboxState::Gone),
+            // The disk is lost with it. What is left is shown as stopped and never starts: it goes too.
+            Err(VercelError::SnapshotGone { .. }) => self.delete(Deletion::Named(name)).await,
             Err(VercelError::InTransition { .. }) => Ok(SandboxState::Busy),
             Err(error) => Err(error.into()),
         }

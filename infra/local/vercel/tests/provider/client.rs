@@ -374,6 +374,21 @@ async fn snapshot_lives_under_its_own_name() {
 }
 
 #[tokio::test]
+async fn sandbox_without_its_disk_is_gone() {
+    let world = World::start("disk").await;
+    let client = client(&world);
+    begin(&client, 1, None).await.unwrap();
+    stop(&client, &name(1)).await.unwrap();
+    reaches(&client, &name(1), SandboxState::Stopped).await;
+    world.lose_disk(&name(1)).await;
+    assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Stopped));
+    assert_eq!(client.start(&name(1)).await, Ok(SandboxState::Gone));
+    assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Gone));
+    assert!(client.list(None).await.unwrap().is_empty());
+    world.end().await;
+}
+
+#[tokio::test]
 async fn lost_sandbox_is_gone() {
     let world = World::start("gone").await;
     let client = client(&world);

@@ -86,6 +86,19 @@ impl World {
     pub async fn lose(&self, sandbox: &str) {
         self.control("lose", json!({ "sandbox": sandbox })).await;
     }
+
+    /// Deletes the snapshot that is a stopped sandbox's disk, as the account's owner can.
+    pub async fn lose_disk(&self, sandbox: &str) {
+        let api = self.provider.api_url();
+        let query = format!("projectId={PROJECT}&teamId={TEAM}");
+        let found = self.http.get(format!("{api}/v2/sandboxes/{sandbox}?{query}"));
+        let found = found.bearer_auth(TOKEN).send().await.unwrap();
+        let found: Value = found.json().await.unwrap();
+        let disk = found["sandbox"]["currentSnapshotId"].as_str().unwrap();
+        let deleted = self.http.delete(format!("{api}/v2/sandboxes/snapshots/{disk}?{query}"));
+        let deleted = deleted.bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(deleted.status(), 200);
+    }
 }
 
 /// Polls until the condition holds.

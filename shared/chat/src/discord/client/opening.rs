@@ -94,8 +94,10 @@ impl Discord {
             let flags = message["flags"].as_u64().unwrap_or(0);
             let answers = message["interaction_metadata"]["id"] == open.id.as_str()
                 && flags & EPHEMERAL_OR_LOADING == 0;
-            // A message of the bot can only be recognised by its text.
-            let posted = message["author"]["bot"] == true && message["content"] == line["content"];
+            // A message of the bot can only be recognised by its text; one that answers an interaction is that one's.
+            let posted = message["author"]["bot"] == true
+                && message["interaction_metadata"].is_null()
+                && message["content"] == line["content"];
             answers || posted
         };
         let found = listed.as_array()?.iter().find(is_anchor)?;

@@ -792,6 +792,7 @@ async fn unacknowledged_anchor_is_not_posted_twice() {
     let listed = json!([
         {"id": "28", "content": said, "author": {"id": "9"}},
         {"id": "29", "content": "something else", "author": {"id": "77", "bot": true}},
+        {"id": "31", "content": said, "author": {"id": "77", "bot": true}, "interaction_metadata": {"id": "8"}},
         {"id": "30", "content": said, "author": {"id": "77", "bot": true}},
     ]);
     let (server, discord) =

@@ -19,8 +19,7 @@ const IN_THREADS_ONLY: &str =
     "Use this in a thread that has a sandbox. `/sandbox` in a channel starts one.";
 
 /// The queue may have accepted it, with its answer arriving too late.
-const REPEAT_IT: &str =
-    "Bobbin does not know whether this was accepted. Trying again does no harm";
+const REPEAT_IT: &str = "Bobbin does not know whether this was accepted. Trying again does no harm";
 
 /// Why nothing is started, in words for the person; and the note for the log.
 pub(super) struct Refused(pub(super) String, pub(super) &'static str);

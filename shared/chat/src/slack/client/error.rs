@@ -123,7 +123,9 @@ impl SlackError {
                 method,
                 needed: word(body["needed"].as_str().unwrap_or("(not named)")),
             },
-            "not_in_channel" | "channel_not_found" => Self::NotInvited { error },
+            "not_in_channel" | "channel_not_found" | "user_not_in_channel" => {
+                Self::NotInvited { error }
+            }
             "is_archived" | "message_limit_exceeded" => Self::Closed { error },
             "thread_not_found" | "cannot_reply_to_message" => Self::Gone { error },
             restricted if restricted.starts_with("restricted_action") => Self::Closed { error },

@@ -151,7 +151,7 @@ impl Slack {
     }
 
     /// Tells one person something: an ephemeral message, or an ordinary one in a direct message, where nobody else is.
-    /// If the app is not in the channel, the text goes to the person's direct messages.
+    /// If the app or the person is not in the channel, the text goes to the person's direct messages.
     async fn answer_rendered(
         &self,
         reply: &Reply,

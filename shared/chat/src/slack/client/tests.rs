@@ -519,13 +519,16 @@ async fn private_reply_is_ephemeral_in_channels() {
 }
 
 #[tokio::test]
-async fn uninvited_app_replies_by_direct_message() {
-    let fake = Fake::start().await;
-    fake.refuses("chat.postEphemeral", "not_in_channel");
-    let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
-    fake.client().answer(&reply, Say::Words("the settings")).await.unwrap();
-    let told = &fake.sent("chat.postMessage")[0];
-    assert_eq!((&told["channel"], &told["text"]), (&json!("U1"), &json!("the settings")));
+async fn absent_from_channel_is_told_directly() {
+    // The app, or the person.
+    for absent in ["not_in_channel", "user_not_in_channel"] {
+        let fake = Fake::start().await;
+        fake.refuses("chat.postEphemeral", absent);
+        let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
+        fake.client().answer(&reply, Say::Words("the settings")).await.unwrap();
+        let told = &fake.sent("chat.postMessage")[0];
+        assert_eq!((&told["channel"], &told["text"]), (&json!("U1"), &json!("the settings")));
+    }
 }
 
 #[tokio::test]
