@@ -94,7 +94,7 @@ impl Caller {
         format!("{} in GraphQL", self.counted_as())
     }
 
-    /// The account under whose name this caller does something.
+    /// The account in whose name this caller acts.
     pub(crate) fn account(&self, inner: &ForgeState) -> Option<u64> {
         match self {
             Self::Nobody => None,
@@ -107,7 +107,7 @@ impl Caller {
         }
     }
 
-    /// What this caller has of a right on a repository.
+    /// The caller's level of a right on a repository.
     ///
     /// # Errors
     /// The installation is suspended, or the owner's address list refuses everybody.

@@ -44,7 +44,7 @@ impl Signed {
             Value::String(text) => text,
             other => other.as_u64()?.to_string(),
         };
-        // GitHub takes fractions of seconds for none.
+        // GitHub ignores a time with fractions of a second.
         let ms = |value: Option<Value>| Some(value?.as_i64()?.saturating_mul(1_000));
         Some(Self {
             issuer,

@@ -4,7 +4,7 @@
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of a push; GitHub's is four times this.
 pub const PUSH_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// Bytes of what a push answers.
+/// Bytes of the answer to a push.
 pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of one file in a push.
 pub const FILE_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -12,7 +12,7 @@ pub const FILE_BYTES_MAX: u64 = 100 * 1024 * 1024;
 pub const FILE_BYTES_ADVISED: u64 = 50 * 1024 * 1024;
 /// Larger files are not searched for secrets.
 pub const SCANNED_BYTES_MAX: u64 = 1024 * 1024;
-/// Objects of a push that are looked at by its rules.
+/// Objects of a push that the rules look at.
 pub const PUSHED_OBJECTS_MAX: usize = 200_000;
 /// Output of one `git`.
 pub const GIT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -66,7 +66,7 @@ pub const COMMITS_MAX: usize = 250;
 pub const FILES_MAX: usize = 3_000;
 /// Characters of a file's patch.
 pub const PATCH_CHARS_MAX: usize = 400_000;
-/// Entries of a tree, told recursively.
+/// Entries of a tree that is listed recursively.
 pub const TREE_ENTRIES_MAX: usize = 100_000;
 /// Characters of a pull request's title.
 pub const TITLE_CHARS_MAX: usize = 256;

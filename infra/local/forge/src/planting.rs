@@ -1,4 +1,4 @@
-//! Makes apps, and what is there at the first start.
+//! Makes apps, and the seeds of a first start.
 
 use std::collections::BTreeMap;
 

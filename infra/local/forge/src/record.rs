@@ -75,7 +75,7 @@ pub(crate) struct RepositoryRecord {
     /// The head of a pull request is removed once it is merged.
     #[serde(default)]
     pub(crate) deletes_heads: bool,
-    /// Looks at a pull request that find its merge not tried yet.
+    /// How many looks at a pull request find that its merge has not been tried yet.
     #[serde(default = "one_look")]
     pub(crate) unknown_looks: u64,
     /// Pushes are searched for secrets.

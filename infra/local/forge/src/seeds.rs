@@ -1,10 +1,10 @@
-//! What is there at the first start, and what its owner has to know of it.
+//! The seeds of a first start, and what their owner has to know about them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that this forge tells of beside what is always sent.
+/// All events of this forge besides those that are always sent.
 const EVENTS: [&str; 11] = [
     "check_run",
     "check_suite",

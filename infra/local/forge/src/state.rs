@@ -27,7 +27,7 @@ use crate::webhooks::faults::HookFaults;
 
 const FILE: &str = "state.json";
 
-/// What the store has instead of a secret.
+/// The hash that is stored instead of a secret.
 pub(crate) fn hash(secret: &str) -> String {
     hex::encode(Sha256::digest(secret.as_bytes()))
 }
@@ -201,7 +201,7 @@ pub(crate) struct Engine {
     rates: Mutex<BTreeMap<String, Rate>>,
     /// People who are signed in, by the hash of their cookie.
     sessions: Mutex<BTreeMap<String, u64>>,
-    /// How often the pull requests were looked at as they are: base and head, and a count.
+    /// How often each pull request was looked at in its present state: base and head, and a count.
     looks: Mutex<BTreeMap<u64, (String, u64)>>,
     /// Job and end, by the key in the address of a log.
     log_links: Mutex<BTreeMap<String, (u64, i64)>>,
@@ -293,7 +293,7 @@ impl Engine {
         self.settings.state_dir.join("repositories")
     }
 
-    /// Folder of what is being received.
+    /// Folder for pushes that are being received.
     pub(crate) fn spool_dir(&self) -> PathBuf {
         self.settings.state_dir.join("spool")
     }
@@ -318,7 +318,7 @@ impl Engine {
         locked(&self.log_links)
     }
 
-    /// Where `git` is at home: an empty folder.
+    /// The home folder of `git`, which is empty.
     pub(crate) fn home_dir(&self) -> PathBuf {
         self.settings.state_dir.join("home")
     }

@@ -53,7 +53,7 @@ fn refused(status: StatusCode, code: &'static str) -> Response {
     (status, headers, text).into_response()
 }
 
-/// The log behind an address, as the blob store in front of which GitHub stands tells it.
+/// The log behind an address, as the blob store behind GitHub answers.
 pub(crate) fn answer(
     engine: &SharedEngine,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What is said of a commit: check runs in their suites, statuses, and the workflow runs of Actions.
+//! Reports about a commit: check runs in their suites, statuses, and the workflow runs of Actions.
 
 pub(crate) mod logs;
 pub(crate) mod report;
@@ -118,7 +118,7 @@ pub(crate) struct Step {
     pub(crate) conclusion: Option<Conclusion>,
 }
 
-/// What a check run of Actions is besides.
+/// What else a check run of Actions has.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     /// The workflow run.
@@ -182,7 +182,7 @@ pub(crate) struct CommitStatus {
     pub(crate) created_at: i64,
 }
 
-/// Everything that is said of commits, each oldest first.
+/// All reports about commits, each list oldest first.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Checks {
     pub(crate) suites: Vec<CheckSuite>,
@@ -208,7 +208,7 @@ impl Checks {
         self.workflow_runs.iter().find(|one| one.id == id).ok_or_else(ApiError::not_found)
     }
 
-    /// Drops what was said of a repository's commits.
+    /// Drops the reports about a repository's commits.
     pub(crate) fn forget(&mut self, repository: u64) {
         self.suites.retain(|one| one.repository != repository);
         self.runs.retain(|one| one.repository != repository);

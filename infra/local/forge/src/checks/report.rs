@@ -8,7 +8,7 @@ use crate::api_error::ApiError;
 use crate::limits::{ANNOTATIONS_MAX, CHECKS_MAX, TEXT_CHARS_MAX};
 use crate::state::ForgeState;
 
-/// What an app says of a check run; what is left out stays.
+/// An app's report about a check run; omitted fields keep their values.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Report {
@@ -72,7 +72,7 @@ pub(crate) fn new_suite(
     id
 }
 
-/// A check run in a suite, without anything said of it yet.
+/// A check run in a suite, with nothing reported yet.
 pub(crate) fn new_run(
     inner: &mut ForgeState,
     suite: u64,
@@ -113,7 +113,7 @@ fn time(text: Option<&String>) -> Result<Option<i64>, ApiError> {
 }
 
 impl Report {
-    /// Whether this can be said of a check run.
+    /// Whether this report of a check run is valid.
     ///
     /// # Errors
     /// In GitHub's words.

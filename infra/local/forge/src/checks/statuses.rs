@@ -9,7 +9,7 @@ use crate::state::ForgeState;
 
 const STATES: [&str; 4] = ["error", "failure", "pending", "success"];
 
-/// What is said of a commit under one name.
+/// A status as a caller reports it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewStatus {
@@ -52,7 +52,7 @@ pub(crate) fn add(
     Ok(status)
 }
 
-/// What all statuses of a commit say together.
+/// The combined state of a commit's statuses.
 pub(crate) fn combined(statuses: &[&CommitStatus]) -> &'static str {
     let any = |words: &[&str]| statuses.iter().any(|one| words.contains(&one.state.as_str()));
     match () {

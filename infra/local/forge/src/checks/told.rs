@@ -26,7 +26,7 @@ impl Was {
     }
 }
 
-/// Tells what a change of a check run has changed.
+/// Tells apps what followed from a change of a check run.
 ///
 /// # Errors
 /// Git failed.

@@ -60,7 +60,7 @@ pub(crate) fn usual_steps(conclusion: Option<Conclusion>) -> Vec<Step> {
         .into()
 }
 
-/// Runs the jobs of a run again that failed, or one of its jobs, in a new attempt.
+/// Runs the failed jobs of a run again, or one of its jobs, in a new attempt.
 ///
 /// # Errors
 /// It still runs, is too old, or nothing in it failed.
@@ -114,7 +114,7 @@ pub(crate) async fn run_again(
     Ok(())
 }
 
-/// Ends what still runs of a workflow run.
+/// Ends the jobs of a workflow run that still run.
 ///
 /// # Errors
 /// Nothing of it runs.

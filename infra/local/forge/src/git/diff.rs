@@ -1,4 +1,4 @@
-//! What two commits differ in, file by file.
+//! The differences between two commits, file by file.
 
 use super::Git;
 use crate::api_error::ApiError;

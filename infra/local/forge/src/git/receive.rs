@@ -85,7 +85,7 @@ impl Request {
     /// Reads what a client sent.
     ///
     /// # Errors
-    /// It is not understood: what is not checked is not handed on.
+    /// It cannot be parsed: nothing unchecked is handed on.
     pub(crate) async fn read(spooled: &Spooled) -> Result<Self, ApiError> {
         let unknown = || ApiError::bad("This push is not understood\n");
         let mut input = BufReader::new(spooled.open().await?);

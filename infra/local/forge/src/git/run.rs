@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -41,7 +42,7 @@ pub(crate) struct Git {
     environment: Vec<(String, String)>,
 }
 
-/// What a call said.
+/// The output of a call.
 pub(crate) struct GitOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
@@ -115,7 +116,7 @@ impl Git {
         finish(command, input).await
     }
 
-    /// What a call that must succeed said.
+    /// The output of a call that must succeed.
     ///
     /// # Errors
     /// It failed.
@@ -133,9 +134,17 @@ impl Git {
     }
 }
 
+/// Where `git` is. By a bare name and with an environment of its own a process would be started by a fork, which copies
+/// this process's page tables for each of a thousand calls.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join("git"));
+    places.find(|place| place.is_file()).unwrap_or_else(|| PathBuf::from("git"))
+});
+
 /// `git` without anybody's configuration.
 fn plain(home: &Path) -> Command {
-    let mut command = Command::new("git");
+    let mut command = Command::new(&*PROGRAM);
     command.env_clear();
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// A field with what is asked of it.
+/// A field with its arguments and its own fields.
 #[derive(Debug, PartialEq)]
 pub(super) struct Field {
     /// Its name in the answer: the alias, if it has one.

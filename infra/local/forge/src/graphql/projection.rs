@@ -1,4 +1,4 @@
-//! What a document asks for of everything that could be told, with a hole for what its caller may not see.
+//! Selects what a document asks for, with a hole for what its caller may not see.
 
 use serde_json::{Map, Value, json};
 

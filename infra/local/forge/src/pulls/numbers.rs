@@ -1,4 +1,4 @@
-//! What is computed of a pull request: counts, and whether it can be merged.
+//! Computed facts about a pull request: counts, and whether it can be merged.
 
 use super::allowed::{blocked, is_strict};
 use crate::api_error::ApiError;
@@ -64,7 +64,7 @@ pub(crate) async fn numbers(engine: &SharedEngine, pull: &Pull) -> Result<Number
     })
 }
 
-/// The same for who looks: the first looks find the merge not tried yet.
+/// The same for a caller: the first looks find that the merge has not been tried yet.
 pub(crate) async fn looked_at(engine: &SharedEngine, pull: &Pull) -> Result<Numbers, ApiError> {
     let numbers = numbers(engine, pull).await?;
     let Some(target) = numbers.target.clone() else { return Ok(numbers) };

@@ -118,7 +118,7 @@ pub(super) async fn job(call: &Call) -> Answer {
     ok(call.show(&inner).job(&run, inner.checks.workflow_run(job.run)?, &job))
 }
 
-/// Where the log is: elsewhere, for a minute, and only once it is whole.
+/// The address of the log: good for a minute, and only once the log is whole.
 pub(super) async fn log(call: &Call) -> Answer {
     let repository = call.repository("actions", Level::Read)?;
     let (run, _) = job_of(call, &repository)?;

@@ -1,4 +1,4 @@
-//! The app itself: its webhook, what was sent to it, and its making from a manifest.
+//! The app itself: its webhook, its deliveries, and its creation from a manifest.
 
 use axum::http::StatusCode;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Commits, trees and files, and what two commits differ in.
+//! Commits, trees and files, and comparisons of two commits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -244,7 +244,7 @@ pub(crate) fn administrates(inner: &ForgeState, person: u64, account: u64) -> bo
     }
 }
 
-/// Tells an app which repositories an installation has more or less.
+/// Tells an app which repositories an installation gained or lost.
 pub(crate) fn tell_of_repositories(
     engine: &crate::state::SharedEngine,
     installation: u64,

@@ -53,7 +53,7 @@ const VERSIONS: [&str; 2] = ["2022-11-28", "2026-03-10"];
 
 const NO_USER_AGENT: &str = "Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/en/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n";
 
-/// What stays as it is in a path.
+/// Characters that are escaped in a path.
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?');
 
@@ -176,7 +176,7 @@ async fn counted(
         target,
         is_read: head.method == axum::http::Method::GET,
     };
-    // What was begun is ended, though its caller is gone.
+    // A call that was begun is finished even if its caller is gone.
     let done = tokio::spawn(async move { faulty(route, &call, cut).await }).await;
     (done.unwrap_or_else(|error| ApiError::internal(error).into_response()), Some(rate))
 }

@@ -91,7 +91,7 @@ pub(super) async fn installation_repositories(call: &Call) -> Answer {
     call.counted_list("repositories", told.collect())
 }
 
-/// Changes which repositories an installation holds, by a personal token of who administrates them.
+/// Changes which repositories an installation holds, by a personal token of somebody who administrates them.
 fn choose(call: &Call, is_added: bool) -> Answer {
     let person = call.person()?;
     let (id, repository) = (call.number("installation_id")?, call.number("repository_id")?);

@@ -59,7 +59,7 @@ pub(super) async fn branch(call: &Call) -> Answer {
     }))
 }
 
-/// The part of a branch's rules of the older kind that who reads contents is told.
+/// The part of a branch's older protection that callers who read contents are told.
 fn required(repository: &RepositoryRecord, branch: &str) -> Value {
     let rules = repository.protections.get(branch).map(|one| &one.rules).into_iter().flatten();
     let checks = rules.filter_map(|one| match one {

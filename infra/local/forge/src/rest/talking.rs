@@ -1,4 +1,4 @@
-//! Who may say something of a pull request, and in whose name.
+//! Who may comment on a pull request, and in whose name.
 
 use super::Call;
 use crate::access::Caller;
@@ -55,7 +55,7 @@ impl Call {
         Ok(Voice { author: self.actor()?, via })
     }
 
-    /// Lets who wrote something change it, and who may write to the repository.
+    /// Lets the author of something change it, and anybody who may write to the repository.
     pub(super) fn changes(
         &self,
         repository: &RepositoryRecord,

@@ -1,4 +1,4 @@
-//! What people and apps say of a pull request: reviews, threads of comments on lines, comments below it, reactions.
+//! What people and apps say about a pull request: reviews, threads of comments on lines, comments below it, reactions.
 
 mod lines;
 pub(crate) mod remarks;
@@ -138,7 +138,7 @@ pub(crate) struct Reaction {
     pub(crate) created_at: i64,
 }
 
-/// Everything that is said of pull requests, each oldest first.
+/// Everything that is said about pull requests, each list oldest first.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Talk {
     pub(crate) reviews: Vec<Review>,
@@ -165,7 +165,7 @@ impl Talk {
         self.remarks.iter().find(|one| one.id == id).ok_or_else(ApiError::not_found)
     }
 
-    /// Drops what was said of these pull requests.
+    /// Drops what was said about these pull requests.
     pub(crate) fn forget(&mut self, pulls: &[u64]) {
         self.reviews.retain(|one| !pulls.contains(&one.pull));
         self.threads.retain(|one| !pulls.contains(&one.pull));

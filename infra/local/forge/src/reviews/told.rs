@@ -7,7 +7,7 @@ use crate::rest::show::Show;
 use crate::state::SharedEngine;
 use crate::webhooks::tell_all;
 
-/// A member is a contributor to who is only told.
+/// In webhooks a member is shown as a contributor.
 fn unknown(mut told: Value) -> Value {
     if told["author_association"] == "MEMBER" {
         told["author_association"] = "CONTRIBUTOR".into();

@@ -34,7 +34,7 @@ fn refused(told: &str) -> ApiError {
     ApiError { errors: Some(json!([told])), ..ApiError::unprocessable("Unprocessable Entity") }
 }
 
-/// A text that may be said.
+/// Checks the text of a comment or review.
 ///
 /// # Errors
 /// There is none, or it is too long.
@@ -178,10 +178,10 @@ pub(super) fn begin(
     comment
 }
 
-/// Takes the weight from a review.
+/// Dismisses a review, so that it no longer counts.
 ///
 /// # Errors
-/// It has none.
+/// It does not count anyway.
 pub(crate) fn dismiss(engine: &SharedEngine, id: u64) -> Result<Review, ApiError> {
     let review = engine.change(|inner| {
         let mut reviews = inner.talk.reviews.iter_mut();

@@ -1,4 +1,4 @@
-//! Pages of repositories and pull requests, with the buttons of who may press them.
+//! Pages of repositories and pull requests, with the buttons that the visitor may press.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Pages: plain, readable without a script, labelled for who does not see them.
+//! Pages: plain, readable without a script, labelled for people who cannot see them.
 
 use std::fmt::Write as _;
 

@@ -203,7 +203,7 @@ pub(crate) fn uninstall(engine: &SharedEngine, id: u64, sender: u64) -> Result<(
     })
 }
 
-/// Suspends an installation or ends that, and tells its app.
+/// Suspends an installation or ends the suspension, and tells its app.
 pub(crate) fn suspend(
     engine: &SharedEngine,
     id: u64,
@@ -223,7 +223,7 @@ pub(crate) fn suspend(
     Ok(())
 }
 
-/// The installation of a page, for who administrates its account.
+/// The installation of a page, for a visitor who administrates its account.
 fn own(visit: &Visit, id: &str) -> Result<Result<(u64, Installation), Box<Response>>, ApiError> {
     let person = match visit.signed_in() {
         Ok(person) => person,

@@ -54,7 +54,7 @@ fn parsed(text: &str) -> Result<Manifest, ApiError> {
     Ok(manifest)
 }
 
-/// Shows what will be made. Who is not signed in does that on the same page.
+/// Shows what will be made. A visitor who is not signed in does that on the same page.
 pub(super) fn page(visit: &Visit, owner: Option<&str>) -> PageAnswer {
     let text = visit.field("manifest").unwrap_or_default();
     let manifest = parsed(text)?;

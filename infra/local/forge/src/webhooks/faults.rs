@@ -1,4 +1,4 @@
-//! What goes wrong with webhooks, as a test decides it.
+//! Faults of webhooks, as a test arms them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::record::HookDelivery;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub(crate) enum HookFault {
-    /// It comes when a test lets go of it.
+    /// It comes when a test releases it.
     Late {},
     /// It comes after the one that follows it.
     OutOfOrder {},
@@ -73,7 +73,7 @@ impl Outgoing {
 #[derive(Default)]
 struct Armed {
     faults: Vec<ArmedHook>,
-    /// Those that a test lets go of.
+    /// Those that a test releases.
     held: VecDeque<Outgoing>,
     /// Those that wait for the next one.
     overtaken: VecDeque<Outgoing>,
@@ -113,7 +113,7 @@ impl HookFaults {
         armed.held.len() + armed.overtaken.len()
     }
 
-    /// Disarms everything, and lets go of what waits.
+    /// Disarms everything, and releases what waits.
     pub(crate) fn clear(&self) -> Vec<Outgoing> {
         let mut armed = self.lock();
         armed.faults.clear();
@@ -121,7 +121,7 @@ impl HookFaults {
         held.into_iter().chain(armed.overtaken.drain(..)).collect()
     }
 
-    /// Lets go of what is late, oldest first.
+    /// Releases what is late, oldest first.
     pub(crate) fn release(&self) -> Vec<Outgoing> {
         self.lock().held.drain(..).collect()
     }

@@ -1,4 +1,4 @@
-//! Webhooks: who is told of what.
+//! Webhooks: which apps are told about which events.
 
 pub(crate) mod faults;
 pub(crate) mod sending;
@@ -56,7 +56,7 @@ pub(crate) fn tell(engine: &SharedEngine, app: &App, event: Event) {
     sending::send(engine, app, delivery);
 }
 
-/// Tells every app that is installed for a repository; the payload lacks what all such payloads have.
+/// Tells every app that is installed for a repository; `payload` omits the fields that all such payloads share.
 pub(crate) fn tell_all(
     engine: &SharedEngine,
     repository: u64,
@@ -80,7 +80,7 @@ fn right_of(event: &str) -> Option<&'static str> {
     })
 }
 
-/// The same of those apps only that are meant.
+/// The same, only for the apps that `is_meant` picks.
 pub(crate) fn tell_some(
     engine: &SharedEngine,
     repository: u64,

@@ -35,7 +35,7 @@ pub(super) fn send(engine: &SharedEngine, app: &App, delivery: HookDelivery) {
     all(engine, engine.hook_faults.sent(one));
 }
 
-/// Sends what says that it is a webhook of an app's, and writes it down nowhere.
+/// Sends a forged webhook of an app, and records it nowhere.
 pub(crate) fn forge(
     engine: &SharedEngine,
     app: &App,

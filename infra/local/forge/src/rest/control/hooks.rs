@@ -27,13 +27,13 @@ pub(super) fn arm(engine: &SharedEngine, text: &[u8]) -> Answer {
     told(engine)
 }
 
-/// Lets go of what is late.
+/// Sends the late webhooks.
 pub(super) fn release(engine: &SharedEngine) -> Answer {
     sending::all(engine, engine.hook_faults.release());
     told(engine)
 }
 
-/// Lets go of everything, and disarms.
+/// Sends everything that is held, and disarms.
 pub(super) fn clear(engine: &SharedEngine) -> Answer {
     sending::all(engine, engine.hook_faults.clear());
     told(engine)
