@@ -1,5 +1,5 @@
-//! The AWS calls that tests make: JSON over HTTP, signed by AWS's own crate, the same for both engines. Not through the
-//! SDK, whose own behaviour (retries, endpoints) would stand between a test and what it looks at.
+//! The AWS calls that tests make: JSON over HTTP, signed by AWS's own crate, the same for both engines. They do not use
+//! the SDK, whose own behaviour (retries, endpoints) would come between a test and what it observes.
 
 use std::time::SystemTime;
 
@@ -20,7 +20,7 @@ use crate::http::{Answer, send};
 use crate::limits::SCAN_PAGES_MAX;
 
 const REGION: &str = "us-east-1";
-/// The key that ministack takes as its root's.
+/// The key that ministack accepts as root.
 pub(crate) const ROOT: &str = "test";
 
 /// One engine's address, with a key of it.
@@ -124,7 +124,7 @@ impl Aws {
     /// Every item of a table.
     ///
     /// # Errors
-    /// When the table cannot be read, or is larger than a test's can be.
+    /// When the table cannot be read, or is larger than a test's table can be.
     pub async fn scan(&self, table: &str) -> Result<Vec<Value>, String> {
         let mut items = Vec::new();
         let mut body = json!({"TableName": table, "ConsistentRead": true});
@@ -177,7 +177,7 @@ impl Aws {
         Session::decode(text, record("sandbox")).map_err(|e| e.to_string())
     }
 
-    /// What the last delivery of a thread's turn has left for the next one.
+    /// The state that the last delivery of a thread's turn saved for the next one.
     ///
     /// # Errors
     /// When there is nothing, or it cannot be read.
@@ -191,7 +191,7 @@ impl Aws {
         Ok(parked)
     }
 
-    /// What the ledger holds of a turn.
+    /// The ledger's entry for a turn.
     ///
     /// # Errors
     /// When there is nothing, or it cannot be read.
@@ -221,7 +221,7 @@ impl Aws {
         answer.await?.ok()
     }
 
-    /// Messages of a queue that wait and that are being worked on.
+    /// How many messages of a queue wait, and how many are being worked on.
     ///
     /// # Errors
     /// When the queue cannot be asked.

@@ -1,5 +1,5 @@
-//! The programs under test, built once per run by the cargo that runs the tests, into the same folder; or those that
-//! are in the folder that `BOBBIN_BINARIES` names, to put an existing build to the test.
+//! The programs under test, built once per run by the cargo that runs the tests, into the same folder; or those in the
+//! folder that `BOBBIN_BINARIES` names, to test an existing build.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Breakpoints of the stack: one call of one function's process is held, before it is processed or before its answer
-//! goes out, and told whose it is.
+//! Breakpoints of the stack: each holds one call of one function's process, before it is processed or before its answer
+//! goes out, and says which process made it.
 
 use reqwest::{Client, Method};
 use serde::Deserialize;
@@ -10,26 +10,26 @@ use crate::http::call;
 /// What a breakpoint holds.
 #[derive(Debug, Clone, Default)]
 pub struct Condition {
-    /// Stands in the event of the invocation that makes the call.
+    /// Text in the event of the invocation that makes the call.
     pub text: String,
     /// The function, by its id in the template.
     pub function: String,
     /// The call's name; empty: none is held, calls are only written down.
     pub call: String,
-    /// Which one of the calls with this name, from 1.
+    /// Which of the calls with this name, from 1.
     pub nth: usize,
     /// After it was processed, before its answer goes out; else before it is processed.
     pub after: bool,
 }
 
-/// How it is with a breakpoint.
+/// State of a breakpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct BreakpointStatus {
     /// `armed`, `held`, `passed`, or `gone` when the connection ended while it was held.
     pub state: String,
-    /// Whose call is, or was, held.
+    /// The process whose call is, or was, held.
     pub process: Option<u32>,
-    /// The calls so far that it concerns, by name.
+    /// The matching calls so far, by name.
     pub calls: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Breakpoint {
         call(&self.client, method, &url, &self.control, &Value::Null).await?.ok()
     }
 
-    /// Asks how it is with it.
+    /// Asks for its state.
     ///
     /// # Errors
     /// When it is not set any more.
@@ -78,7 +78,7 @@ impl Breakpoint {
     /// The process whose call is held at this moment.
     ///
     /// # Errors
-    /// How it is with it instead, with the calls so far.
+    /// Its actual state, with the calls so far.
     pub async fn held_process(&self) -> Result<u32, String> {
         let seen = self.status().await?;
         match (seen.state.as_str(), seen.process) {
@@ -87,7 +87,7 @@ impl Breakpoint {
         }
     }
 
-    /// Takes it away: what it holds goes on.
+    /// Removes it: a held call continues.
     ///
     /// # Errors
     /// When it is not set any more.

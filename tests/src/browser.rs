@@ -125,7 +125,7 @@ impl Browser {
             .unwrap_or_else(|why| panic!("{url} does not load: {why}"));
     }
 
-    /// The last element that a selector finds: what is newest stands last.
+    /// The last element that a selector finds, because the newest is last.
     async fn element(&self, css: &str) -> Result<String, String> {
         let found = self
             .ask(Method::POST, "/elements", &json!({"using": "css selector", "value": css}))
@@ -201,7 +201,7 @@ impl Browser {
     /// # Panics
     /// When the browser does not.
     pub async fn wide(&self, width: Option<u32>) {
-        // A window has a least width; what a page is shown has none.
+        // A window has a minimum width, an emulated screen has none.
         let (command, params) = match width {
             Some(width) => (
                 "Emulation.setDeviceMetricsOverride",

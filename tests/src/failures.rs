@@ -1,4 +1,4 @@
-//! What failed, told once more after everything else: of a long output often only the end is read.
+//! Repeats the failures at the end, because often only the end of a long output is read.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use crate::limits::{FAILURE_CHARS_MAX, FAILURES_MAX};
 
 static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps these words for the end; their beginning, and of the first failures only.
+/// Keeps the beginning of a failure for the end; only the first failures are kept.
 pub fn note(words: &str) {
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     if told.len() < FAILURES_MAX {

@@ -1,8 +1,8 @@
 //! One function without Lambda and without AWS: the real program, the laptop stack's Runtime API, and behind it
-//! services that answer as empty ones would and remember what they were asked.
+//! services that answer as if they were empty and record what they were asked.
 //!
 //! Promised: a function sees what Lambda would show it (its environment and nothing else, one event at a time, a
-//! deadline), and how it ends is told: as an error of its start, or by its answers. Deliberately absent: any state
+//! deadline), and its end is reported: as an error of its start, or by its answers. Deliberately absent: any state
 //! behind the calls; tests that need it run the whole stack.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub enum Started {
     Refused(Refused),
 }
 
-/// How a function ended that did not start.
+/// How a function that did not start ended.
 #[derive(Debug)]
 pub struct Refused {
     /// What it told Lambda.
@@ -69,7 +69,7 @@ pub struct Function {
 #[derive(Default)]
 struct Services {
     calls: Mutex<Vec<Called>>,
-    /// What is answered otherwise than by an empty service, by [`Called::what`].
+    /// Answers that differ from those of an empty service, by [`Called::what`].
     otherwise: Mutex<BTreeMap<String, (StatusCode, Value)>>,
     secret: Value,
 }
@@ -147,7 +147,7 @@ impl Function {
     }
 
     /// Starts a function's program as a container of `sam local invoke` does: in a network of its own, with these
-    /// variables and Lambda's, and with nothing behind it but what they lead to.
+    /// variables and Lambda's, and with no services except those that they point to.
     ///
     /// # Panics
     /// As [`Function::start`].
@@ -180,7 +180,7 @@ impl Function {
             .kill_on_drop(true)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-        // Both at once: which of the two happens is what is asked here.
+        // Both at once: the question is which of the two happens.
         let bound = Duration::from_millis(FUNCTION_START_MS_MAX);
         let came = timeout(bound, async {
             tokio::select! {
@@ -221,7 +221,7 @@ impl Function {
         invoked.result.map(|answer| json(&answer)).map_err(|error| json(&error))
     }
 
-    /// Has a call answered so from now on.
+    /// Sets the answer to a call from now on.
     ///
     /// # Panics
     /// When that is no status of HTTP.
@@ -241,7 +241,7 @@ impl Function {
     /// The lines that it has written, each as JSON.
     ///
     /// # Panics
-    /// When one is none: whatever reads the log could not make it out.
+    /// When a line is not JSON: whatever reads the log could not parse it.
     #[must_use]
     pub fn log(&self) -> Vec<Value> {
         let text = read(self.output.path());

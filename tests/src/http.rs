@@ -17,7 +17,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null when it is none.
+    /// The body as JSON; null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
@@ -39,7 +39,7 @@ impl Answer {
 /// A client for one test; its connections belong to the test's runtime.
 ///
 /// # Panics
-/// When no client can be made, which needs a broken machine.
+/// When no client can be made, which happens only on a broken machine.
 #[must_use]
 pub fn client() -> Client {
     // Another test may have chosen the provider already; then that one serves.

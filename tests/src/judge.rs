@@ -1,5 +1,5 @@
-//! What a stack's chat wrote down, judged when the stack ends: every request to Discord and every first answer to an
-//! interaction, whatever a test was about. A new form of request is judged without a test of its own.
+//! Checks what a stack's chat recorded, when the stack ends: every request to Discord and every first answer to an
+//! interaction, whatever the test was about. A new kind of request is checked without a test of its own.
 
 use bobbin_chat::slack::manifest::scopes_of;
 use bobbin_rules::discord::{Sent, wrong_answer, wrong_request};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::http;
 use crate::ready::Ready;
 
-/// Faults that are told; a mistake in one place shows in hundreds of requests.
+/// How many faults are reported; a mistake in one place shows in hundreds of requests.
 const TOLD_MAX: usize = 10;
 
 /// What is wrong with what the functions sent to this stack's Discord.
@@ -23,7 +23,7 @@ pub async fn discord(ready: &Ready) -> Result<(), String> {
     requests.and(answers)
 }
 
-/// Judges everything that stands in one of a chat's lists.
+/// Checks everything in one of a chat's lists.
 async fn all(
     ready: &Ready,
     platform: &str,

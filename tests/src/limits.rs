@@ -14,7 +14,7 @@ pub const CLEANED_MS_MAX: u64 = 20_000;
 /// A turn that does quick things, with the making or waking of its sandbox; less than a stop's lease lasts (165 s), so
 /// that a wait for one is noticed.
 pub const ANSWER_MS_MAX: u64 = 150_000;
-/// Something becomes visible that takes no model and no sandbox.
+/// Something that needs no model and no sandbox becomes visible.
 pub const VISIBLE_MS_MAX: u64 = 75_000;
 /// A turn whose worker is killed in the middle of it, while other threads keep the machine busy.
 pub const FAULTY_ANSWER_MS_MAX: u64 = 300_000;
@@ -56,7 +56,7 @@ pub const BROWSER_MS_MAX: u64 = 60_000;
 pub const TAIL_LINES_MAX: usize = 40;
 /// Characters of such a line.
 pub const TAIL_LINE_CHARS_MAX: usize = 400;
-/// Failures that are told once more after the last test.
+/// Failures that are repeated after the last test.
 pub const FAILURES_MAX: usize = 8;
 /// Characters of such a failure.
 pub const FAILURE_CHARS_MAX: usize = 3_000;

@@ -1,5 +1,5 @@
-//! A network of its own for a program, joined to this machine by one cable: what a container of Docker has, without
-//! Docker. Its loopback is not the machine's, and the machine is reached at one address.
+//! A separate network for a program, connected to this machine by one virtual cable: what a Docker container has,
+//! without Docker. Its loopback is not the machine's, and the machine has one address in it.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 /// The private block that the addresses are taken from; Docker's own are in 172.16.0.0/12.
 const BLOCK: [u8; 2] = [10, 231];
 
-/// The network; it is taken away when this is dropped.
+/// The network; it is removed when this is dropped.
 pub struct Namespace {
     name: String,
     cable: String,
-    /// This machine, as it is reached from within.
+    /// This machine's address inside the network.
     pub outside: Ipv4Addr,
 }
 

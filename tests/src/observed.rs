@@ -1,5 +1,5 @@
-//! What the end-to-end tests see of one thread, as the history that the promises look at: its record, the provider's
-//! list, what stands in the thread, and what reached the model.
+//! What the end-to-end tests see of one thread, as the history that the promises check: its record, the provider's
+//! list, the posts in the thread, and what reached the model.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use crate::model::Call;
 use crate::provider::Sandbox;
 use bobbin_sim::promises::{self, End, Ending, Fact, History, Request};
 
-/// What was asked of the model before its run was ended may still be answered for so long.
+/// How long the model may still answer a request that was made before the run was ended.
 const ANSWER_LATE_MS: u64 = 15_000;
-/// Parts of an answer that are looked for.
+/// Maximum number of an answer's parts that are looked for.
 const PARTS_MAX: u32 = 10;
 
 /// What was accepted for a thread, in that order.
@@ -24,7 +24,7 @@ const PARTS_MAX: u32 = 10;
 pub struct Accepted {
     /// Id of the turn, which is that of its message.
     pub turn: String,
-    /// Words that stand in this prompt alone; none for a reset.
+    /// Words that only this prompt contains; empty for a reset.
     pub mark: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Observed {
 /// Checks all promises.
 ///
 /// # Errors
-/// Every broken one with what breaks it, and what its turns are.
+/// Every broken promise, with what breaks it and the turns.
 pub fn check(observed: &Observed) -> Result<(), String> {
     let history = observed.history();
     promises::check(&history).map_err(|why| {
@@ -120,8 +120,8 @@ impl Observed {
         calls
     }
 
-    /// The prompts in the order in which they reached the model, each as often as its run began: a run answers each of
-    /// its steps once, in one session of the agent.
+    /// The prompts in the order in which they reached the model, each as often as a run of it began: a run answers each
+    /// of its steps once, in one agent session.
     fn prompted(&self) -> Vec<Fact> {
         let mut runs = Vec::new();
         for (turn, accepted) in self.accepted.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Observed {
         facts.collect()
     }
 
-    /// What stands in the thread for a turn, and whether its card says how it ended.
+    /// A turn's posts in the thread, and whether its card says how the turn ended.
     fn posted(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
         let id = accepted.turn.as_str();
         let kinds = match accepted.mark {
@@ -174,7 +174,7 @@ impl Observed {
 
     fn ended(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
         let ends = self.ends(&accepted.turn).map(|ended| Ending::from(&ended.outcome));
-        // What was sent into a running turn came before others by a person's wish.
+        // A prompt that was sent into a running turn overtook others because a person wanted that.
         ends.flat_map(|ending| {
             let steered = (ending == Ending::Joined).then_some(Fact::Steered { turn });
             [Fact::Ended { turn, ending }].into_iter().chain(steered)
@@ -215,7 +215,7 @@ impl Observed {
         let session = &self.session;
         let is_settled =
             matches!(session.sandbox.phase, Phase::Active | Phase::Paused | Phase::Destroyed);
-        // On its way from one to the other a sandbox is what the record does not say.
+        // In transition from one state to another, the sandbox is in a state that the record does not name.
         let runs = |sandbox: &Sandbox| match (session.sandbox.phase, sandbox.state.as_str()) {
             (Phase::Paused, state) => !matches!(state, "stopped" | "paused" | "archived"),
             (_, state) => state == "started",
@@ -234,7 +234,7 @@ impl Observed {
         }
     }
 
-    /// A turn for whoever reads why a promise is broken.
+    /// A turn, described for the reader of a broken promise.
     fn in_short(&self, at: usize, accepted: &Accepted) -> String {
         let id = &accepted.turn;
         let ends: Vec<&Outcome> = self.ends(id).map(|ended| &ended.outcome).collect();
@@ -262,7 +262,7 @@ pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
     words.iter().any(|word| card.text.contains(word))
 }
 
-/// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
+/// The person's own words: a new agent session gets a digest before them, which contains earlier prompts.
 fn said(call: &Call) -> &str {
     if call.user.starts_with("This thread's conversation began in another sandbox") {
         call.user.split_once("\n\n").map_or("", |(_, said)| said)
@@ -271,10 +271,10 @@ fn said(call: &Call) -> &str {
     }
 }
 
-/// How often posts of a turn call somebody at its end: by a line of the answer, or by one of its own.
+/// How often a turn's posts mention somebody at its end: in a line of the answer, or in a post of its own.
 ///
 /// # Errors
-/// Who is called besides `person`.
+/// Who is mentioned besides `person`.
 pub fn calls_at_end(observed: &Observed, turn: &str, person: &str) -> Result<usize, String> {
     let answer = (0..PARTS_MAX).map(PostKind::Chunk);
     let kinds = answer.chain([PostKind::Call]);

@@ -16,14 +16,14 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use crate::binaries;
 use crate::world::World;
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug, Clone)]
 pub struct Ran {
     /// Exit code of the program; -1 after a signal.
     pub code: i32,
     /// Everything on standard output.
     pub out: String,
-    /// What it said beside that.
+    /// Everything on standard error.
     pub err: String,
 }
 
@@ -149,8 +149,8 @@ pub fn begun(world: &World, words: &[&str]) -> Running {
     }
 }
 
-/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone:
-/// its exit code, and everything that the terminal was given.
+/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone.
+/// Returns its exit code and everything that it wrote to the terminal.
 ///
 /// # Panics
 /// When there is no terminal to be had, or it cannot be run.
@@ -173,7 +173,7 @@ pub async fn in_terminal(
         .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     let read = tokio::task::spawn_blocking(move || {
         let (mut shown, mut some) = (Vec::new(), [0; 4096]);
-        // Where nobody has the terminal open any more, reading fails.
+        // Reading fails once nobody has the terminal open.
         while let Ok(bytes) = rustix::io::read(&controller, &mut some[..])
             && bytes > 0
         {
@@ -220,8 +220,8 @@ pub async fn plainly(words: &[&str]) -> Ran {
     }
 }
 
-/// A text with its variable parts masked: the named ones by their names, spans of time by `TIME`, numbers of tokens by
-/// `N`; and with one space where there were several.
+/// A text with its variable parts masked: the named ones by their names, durations by `TIME`, token counts by `N`;
+/// several spaces become one.
 #[must_use]
 pub fn masked(text: &str, names: &[(&str, &str)]) -> String {
     let mut text = text.to_owned();

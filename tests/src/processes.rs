@@ -1,4 +1,4 @@
-//! Processes of this machine: who carries a mark, and ending a group.
+//! Processes of this machine: finding those with a mark, and ending a group.
 
 use std::path::Path;
 

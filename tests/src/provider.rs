@@ -28,7 +28,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// It exists in a way that costs something or holds data.
+    /// It exists in a state that costs money or holds data.
     #[must_use]
     pub fn live(&self) -> bool {
         !matches!(self.state.as_str(), "destroyed" | "destroying")
@@ -60,7 +60,7 @@ enum Speaks {
     Daytona,
     /// Vercel's, of this team and project.
     Vercel(String, String),
-    /// None: the folder of an SSH host's sandboxes is looked at.
+    /// No API: the folder of an SSH host's sandboxes is read.
     Host(PathBuf),
 }
 

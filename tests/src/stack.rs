@@ -17,7 +17,7 @@ use crate::ready::Ready;
 use crate::wait::within_blocking;
 use crate::{binaries, failures, judge, processes};
 
-/// What the stack says more of than by default, and with which words it does so of what its functions print.
+/// The variable that makes the stack log more than by default, and the filter for what its functions print.
 const LOG: &str = "BOBBIN_LOG";
 const FUNCTIONS_LOG: &str = "warn,dynoxide=error,functions=info";
 /// A message that comes again, which is telling; and why a run's does, which is not.

@@ -4,7 +4,7 @@
 /// what reached the model in its sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Tenant {
-    /// The name by which a failure tells the tenant.
+    /// The tenant's name in failures.
     pub name: String,
     /// Its words, sandboxes, sessions and credentials: none of them may be seen by another tenant.
     pub own: Vec<String>,
@@ -12,7 +12,7 @@ pub struct Tenant {
     pub calls: Vec<String>,
 }
 
-/// Promise 7: nothing of a tenant shows up in the calls of another.
+/// Promise 7: nothing of one tenant shows up in another tenant's calls.
 ///
 /// # Errors
 /// Whose, and where; or that a tenant has nothing to look for or in, which would prove nothing.

@@ -57,7 +57,7 @@ pub fn node(name: &str, package: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// A program that runs a script and has nothing of this process's environment but where programs and its home are.
+/// A program that runs a script with nothing of this process's environment except `PATH` and `HOME`.
 pub fn script(program: impl AsRef<OsStr>) -> tokio::process::Command {
     let mut script = tokio::process::Command::new(program);
     let kept = ["PATH", "HOME"].into_iter();

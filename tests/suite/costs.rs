@@ -14,6 +14,7 @@ use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
+use futures::future::join_all;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -250,7 +251,7 @@ const THREADS: usize = 3;
 
 async fn measured(world: World) {
     let counts = table("Counts");
-    for platform in Platform::ALL {
+    let each = Platform::ALL.map(async |platform| {
         let mut odd = Vec::new();
         for _ in 0..THREADS {
             let [first, next] = two_turns(&world, platform).await;
@@ -272,7 +273,8 @@ async fn measured(world: World) {
             }
         }
         assert_eq!(odd, Vec::<String>::new(), "{}", platform.word());
-    }
+    });
+    join_all(each).await;
 }
 
 /// The first and the next turn of a thread.

@@ -135,14 +135,14 @@ struct Used {
 }
 
 impl Used {
-    /// What a turn is said to have used stands for all its messages.
+    /// A turn's reported usage replaces that of its messages.
     fn message(&mut self, turn: &str, id: &str, spent: (u64, f64)) {
         if !self.of.contains_key(&(turn.to_owned(), None)) {
             self.of.insert((turn.to_owned(), Some(id.to_owned())), spent);
         }
     }
 
-    /// The messages' costs stay if the agent tells none of the turn.
+    /// The messages' costs stay if the agent reports none for the turn.
     fn turn(&mut self, turn: &str, (tokens, mut cost): (u64, f64), tells_cost: bool) {
         let of_messages = self.of.iter().filter(|((of, id), _)| of == turn && id.is_some());
         if !tells_cost {

@@ -1,4 +1,4 @@
-//! The models that turns can use, and what a sandbox's server has to know of them.
+//! The models that turns can use, and what a sandbox's server has to know about them.
 //!
 //! A chosen model must belong to a vendor for which there is a key, or to the custom endpoint. People use the names of
 //! the configuration; that the server needs another provider name for such an endpoint ([`ModelName::COMPATIBLE`]) is

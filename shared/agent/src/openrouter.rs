@@ -2,7 +2,7 @@
 //!
 //! Promised: the value of a key is returned once and kept nowhere here; no error holds a key. Deliberately absent:
 //! repeats. The call that makes a key is not repeatable, since names need not be unique: the caller finds by name what
-//! is left of a call of which it never heard.
+//! a call left whose answer never came.
 
 use std::fmt;
 

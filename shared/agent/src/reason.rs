@@ -89,7 +89,7 @@ fn spent(said: &str) -> String {
     let said = said.trim_end_matches('.');
     let said = if said.is_empty() { String::new() } else { format!(" ({said})") };
     format!(
-        "The vendor of the model takes no more requests, because its account or key has reached a limit of money{said}. That is not a budget of Bobbin's: only the operator can raise it, at the vendor."
+        "The model's vendor accepts no more requests, because its account or key has reached a spending limit{said}. That is not a budget of Bobbin's: only the operator can raise it, at the vendor."
     )
 }
 

@@ -154,7 +154,7 @@ fn command_step(pair: &Pair, out: &mut Gathered) -> Result<RecipeStep, &'static 
         };
     };
     if members.len() > BESIDE_MAX {
-        return Err("has more than 20 commands beside each other: it is not run");
+        return Err("has more than 20 parallel commands: it is not run");
     }
     let mut commands = Vec::new();
     for Pair { key, line, value } in members {

@@ -57,7 +57,7 @@ pub const LOCK_FILES: &[&str] = &[
     "flake.lock",
 ];
 
-/// What a repository has of what is wanted.
+/// The wanted files that a repository has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectFiles {
     /// NodeValue of the wanted files that exist, by path.

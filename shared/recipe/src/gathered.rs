@@ -1,4 +1,4 @@
-//! A recipe that is being read from a repository's file: what is honoured goes in, the rest is said in words.
+//! A recipe that is being read from a repository's file: what is honoured goes in, the rest becomes sentences.
 
 use bobbin_core::records::recipe::{
     ProjectService, RECIPE_BYTES_MAX, Recipe, RecipeSource, RecipeStep, STEPS_MAX,
@@ -113,7 +113,7 @@ impl Gathered {
         if let Some(fault) = variables::fault(name, value) {
             self.refuse_at(line, name, fault);
         } else if is_refused_variable(name) {
-            self.refuse_at(line, name, "is no variable that a repository may set");
+            self.refuse_at(line, name, "is not a variable that a repository may set");
         } else if known.len() >= VARIABLES_MAX && !known.contains_key(name) {
             self.refuse_at(line, name, "is beyond the 50th variable: it is left out");
         } else {

@@ -118,7 +118,7 @@ impl RecipeNode {
 /// Puts a pair behind those before it.
 pub(crate) fn add(pairs: &mut Vec<Pair>, pair: Pair) -> Result<(), Unread> {
     if let Some(first) = pairs.iter().find(|other| other.key == pair.key) {
-        let words = format!("{} stands on line {} already: keep one", code(&pair.key), first.line);
+        let words = format!("{} is on line {} already: keep one", code(&pair.key), first.line);
         return Err(Unread::at(pair.line, words));
     }
     if pairs.len() >= KEYS_MAX {

@@ -31,13 +31,13 @@ pub(crate) fn find(files: &ProjectFiles) -> Option<Recipe> {
         let mut recipe =
             recipe.unwrap_or_else(|| Recipe::empty(RecipeSource::File(PATH.to_owned())));
         if !repositories.is_empty() {
-            let sentence = "`repositories` counts in the tenant's settings alone.";
+            let sentence = "`repositories` counts only in the tenant's settings.";
             recipe.refused.push(sentence.to_owned());
         }
         let names: Vec<String> = recipe.variables.keys().cloned().collect();
         for name in names.iter().filter(|name| is_refused_variable(name)) {
             recipe.variables.remove(name);
-            let sentence = format!("{} is no variable that a repository may set.", code(name));
+            let sentence = format!("{} is not a variable that a repository may set.", code(name));
             recipe.refused.push(sentence);
         }
         bounded(recipe)

@@ -13,7 +13,7 @@ pub(crate) fn fault(name: &str, value: &str) -> Option<&'static str> {
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty();
     if !is_name {
-        return Some("is no name of a variable: use letters, digits and `_`");
+        return Some("is not a variable name: use letters, digits and `_`");
     }
     if value.len() > VALUE_MAX {
         return Some("has a value of more than 4,096 bytes: put it into a file");

@@ -7,7 +7,7 @@ const QUOTED_MAX: usize = 60;
 
 /// A stranger's text as code: one line, nothing hidden, bounded.
 pub(crate) fn code(text: &str) -> String {
-    // Enough of it for what is shown, before anything else is done with it.
+    // Cut first, because only the beginning is shown.
     let start: String = text.chars().take(4 * QUOTED_MAX).collect();
     format!("`{}`", shorten(&visible(&one_line(&start)), QUOTED_MAX).replace('`', "'"))
 }

@@ -36,12 +36,12 @@ const JOB_KEYS: KnownKeys = KnownKeys {
         ("snapshot", "is not used: the sandbox has its own image"),
         ("strategy", "is not read: the steps run once"),
         ("uses", "cannot run here: it is a workflow for GitHub's runners"),
-        ("continue-on-error", "is not read: a step that fails is told"),
+        ("continue-on-error", "is not read: a failed step is reported"),
     ],
 };
 const STEP_KEYS: KnownKeys = KnownKeys {
     quiet: &["id", "name", "run", "working-directory", "env", "shell", "timeout-minutes"],
-    refused: &[("continue-on-error", "is not read: a step that fails is told")],
+    refused: &[("continue-on-error", "is not read: a failed step is reported")],
 };
 
 pub(crate) fn find(files: &ProjectFiles) -> Option<Recipe> {
@@ -139,7 +139,7 @@ fn exports(item: &RecipeNode, out: &mut Gathered) -> String {
             continue;
         };
         let fault = constant_fault(text).or_else(|| variables::fault(key, text));
-        let refused = "is no variable that a repository may set";
+        let refused = "is not a variable that a repository may set";
         let fault = fault.or_else(|| is_refused_variable(key).then_some(refused));
         match fault {
             Some(words) => out.refuse_at(*line, key, words),
@@ -158,7 +158,7 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
         "postgres" => ProjectService::Postgres,
         "redis" => ProjectService::Redis,
         _ => {
-            let words = "is no service that starts here: only Postgres and Redis do";
+            let words = "is not a service that starts here: only Postgres and Redis are";
             return out.refuse_at(line, name, words);
         }
     };

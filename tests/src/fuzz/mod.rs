@@ -27,7 +27,7 @@ use std::path::Path;
 /// One reader of foreign bytes, and what it promises for all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its corpus and of its program in `tests/fuzz`.
+    /// Its name, which is also that of its corpus and of its program in `tests/fuzz`.
     pub name: &'static str,
     /// What holds for any input.
     pub property: &'static str,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::verify::{NOW_S, by_discord, by_slack, discord_key, slack_secret};
 
-/// Longest recorded stream that is mutated: a longer one makes each of thousands of inputs dear.
+/// Longest recorded stream that is mutated: a longer one would make each of thousands of inputs expensive.
 const STREAM_BYTES_MAX: u64 = 64 * 1024;
 
 /// An input that a target begins with.
@@ -24,7 +24,7 @@ pub struct Seed {
     pub bytes: Vec<u8>,
 }
 
-/// Targets whose seeds all stand in their corpus.
+/// Targets whose seeds are all in their corpus.
 pub(super) fn of_corpus_only(_workspace: &Path) -> Vec<Seed> {
     Vec::new()
 }
@@ -37,7 +37,7 @@ pub(super) fn corpus(workspace: &Path, target: &str) -> Vec<Seed> {
 
 pub(super) fn discord_payloads(workspace: &Path) -> Vec<Seed> {
     let folder = workspace.join("events/discord");
-    // Without the blanks of a file that people read: more of the mutations meet something.
+    // Without the white space that makes a file readable, so that more mutations hit something.
     files(&folder, ".json", u64::MAX)
         .iter()
         .map(|path| {

@@ -7,7 +7,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 const BOUNDS_UNITS: [usize; 5] = [0, PART_UNITS_MIN, 120, 400, 1_900];
 /// From here on a code fence of any sane length has room beside its code.
 const FENCED_UNITS_MIN: usize = 400;
-/// A word that stands in no input by chance.
+/// A word that no input contains by chance.
 const SENTINEL: &str = "zqsentinelqz";
 
 /// An input is Markdown.
@@ -60,7 +60,7 @@ fn cut(markdown: &str, bound: usize) {
 }
 
 /// Fences as an agent writes them: at the start of a line, behind a few blanks or quote marks. Where the marks stand
-/// within a line, or inside of HTML, a cut may make a fence of them: nobody's promise.
+/// within a line, or inside of HTML, a cut may turn them into a fence; that is not promised.
 fn fences_can_be_repeated(markdown: &str) -> bool {
     let at_the_start = |line: &str| {
         let code = line.trim_start_matches([' ', '>']);

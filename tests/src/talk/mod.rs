@@ -1,4 +1,4 @@
-//! A conversation in a stack that knows what it may expect: what people do in it here, what is seen of it in `reading`.
+//! A conversation in a stack, which knows what to expect: people's actions are here, observations are in `reading`.
 
 mod reading;
 
@@ -23,7 +23,7 @@ pub struct Talk<'w> {
     pub world: &'w World,
     /// The platform that the thread is on.
     pub platform: Platform,
-    /// The thread that is talked in.
+    /// The thread of the conversation.
     pub thread: Thread,
     /// What was accepted, in that order.
     pub accepted: Vec<Accepted>,
@@ -96,7 +96,7 @@ impl World {
         Talk { world: self, platform, thread, accepted: vec![Accepted::prompt(turn, mark)] }
     }
 
-    /// The conversation that a request of the test's own has started: its thread is the one whose record has the turn.
+    /// The conversation that the test's own request started: its thread is the one whose record has the turn.
     ///
     /// # Panics
     /// When no record has it within its bound.
@@ -134,8 +134,8 @@ impl World {
         .thread
     }
 
-    /// Sends an interaction of the test's own, which Discord's deferred answer accepts; the conversation that it
-    /// starts.
+    /// Sends an interaction of the test's own, which ingress accepts with a deferred answer; returns the conversation
+    /// that it starts.
     ///
     /// # Panics
     /// When it was answered otherwise, or started none within its bound.
@@ -148,7 +148,7 @@ impl World {
         self.found(Platform::Discord, turn, mark).await
     }
 
-    /// Sends an event of the test's own with a message of this time; the conversation that it starts.
+    /// Sends an event of the test's own with a message of this time; returns the conversation that it starts.
     ///
     /// # Panics
     /// When it was not accepted.
@@ -164,7 +164,7 @@ impl World {
     }
 }
 
-/// The lines with a further one that stands in this prompt alone. The scripted model takes it for no action.
+/// Adds a line that only this prompt contains. The scripted model takes it for no action.
 #[must_use]
 pub fn marked(lines: &str) -> (String, String) {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -250,7 +250,7 @@ impl Talk<'_> {
         self.told("status").await
     }
 
-    /// What the person is told who asks by this word.
+    /// What a person who asks with this word is told.
     ///
     /// # Panics
     /// When nothing is told within its bound.
@@ -258,7 +258,7 @@ impl Talk<'_> {
         let before = self.whispers().await.map_or(0, |seen| seen.len());
         let said = self.word(word).await;
         if self.platform == Platform::Slack {
-            // In Slack, where the question stands in the thread, so does the answer.
+            // On Slack the answer is in the thread, like the question.
             let key = post_key(&self.thread.key, &said.as_str().into(), &PostKind::Notice);
             return self
                 .see(VISIBLE_MS_MAX, "the person is told", |one| one.key.as_deref() == Some(&key))

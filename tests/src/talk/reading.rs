@@ -1,4 +1,4 @@
-//! What is seen of a conversation, and what is waited for in it.
+//! Observing a conversation, and waiting for something in it.
 
 use bobbin_core::base::ids::{PostKind, post_key};
 use bobbin_core::records::session::Session;
@@ -73,7 +73,7 @@ impl Talk<'_> {
     /// The card of a turn.
     ///
     /// # Panics
-    /// When it does not stand within its bound.
+    /// When it is not posted within its bound.
     pub async fn card(&self, turn: &str) -> ChatMessage {
         let key = post_key(&self.thread.key, &turn.into(), &PostKind::Card);
         self.see(ANSWER_MS_MAX, "the card stands", |one| one.key.as_deref() == Some(&key)).await
@@ -147,7 +147,7 @@ impl Talk<'_> {
         let parts =
             keys.iter().filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
         let text: Vec<String> = parts.map(|part| part.text.clone()).collect();
-        // Who asked is called by a line below the answer.
+        // The person who asked is mentioned by a line below the answer.
         let is_call = |line: &str| {
             let line = line.trim();
             line.starts_with("<@") && line.ends_with('>') && !line.contains(' ')

@@ -84,7 +84,7 @@ impl PullRequestAnswer {
         match (&self.pull_request, &self.shown) {
             _ if self.result == "failed" => "It failed, and the thread shows why.".to_owned(),
             (_, Some(shown)) => format!(
-                "{}\n\nNothing of this is pushed yet; its files stand in the thread. Push it with: bobbin {} pr open {} --yes",
+                "{}\n\nNothing of this is pushed yet; its files are listed in the thread. Push it with: bobbin {} pr open {} --yes",
                 proposal(shown),
                 stack.said,
                 self.thread

@@ -91,7 +91,7 @@ fn collected(
 
 fn words(lines: &[UsageLine]) -> String {
     if lines.is_empty() {
-        return "Nothing is counted: that takes a budget (/sandbox-config budget month:300, or \
+        return "Nothing is counted without a budget (/sandbox-config budget month:300, or \
                 stack_month_cents in the parameter Overrides)."
             .to_owned();
     }
@@ -179,6 +179,6 @@ month,tenant,of,id,usd
 MONTH    TENANT  OF     ID  SPENT
 2026-11  -       stack  -   $5.00"
         );
-        assert!(words(&[]).starts_with("Nothing is counted: that takes a budget"));
+        assert!(words(&[]).starts_with("Nothing is counted without a budget"));
     }
 }

@@ -235,7 +235,7 @@ fn code_of(typed: &str, state: &str) -> Result<Secret, String> {
         };
     };
     loopback::code_in(query, state).ok_or_else(|| {
-        "This address does not belong to this run: its state is another one. Open the page that was written just now.".to_owned()
+        "This address does not belong to this run: it has another state. Open the page that was written just now.".to_owned()
     })
 }
 

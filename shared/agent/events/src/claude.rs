@@ -5,7 +5,7 @@
 //! `input` (returned as `updatedInput`; the answers to questions go into it under `answers`, by question) and
 //! `suggestions` (returned as `updatedPermissions` for "always").
 //!
-//! What a turn has cost is said when it is over. Until then each message that ends says its tokens and its model.
+//! A turn's cost is reported when it is over. Until then each message that ends reports its tokens and its model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ const NANO: f64 = 1e9;
 struct Streamed {
     id: String,
     model: String,
-    /// What it said of its tokens when it began: all but those that it writes.
+    /// The tokens that it reported at its beginning: all except output tokens.
     usage: Value,
 }
 
@@ -235,7 +235,7 @@ impl ClaudeConverter {
 }
 
 impl Streamed {
-    /// The message's tokens, once it has ended; its end may say all of them, or only what was written.
+    /// The message's tokens, once it has ended; its end may report all of them, or only the output tokens.
     fn counted(&self, delta: &Value) -> Option<TokenUsage> {
         let end = tokens(UsageScope::Message(self.id.clone()), delta.get("usage")?);
         let begin = tokens(UsageScope::Context, &self.usage);

@@ -14,7 +14,7 @@ pub struct Converted {
     pub agent_session_id: Option<String>,
     /// The event's data.
     pub data: UniversalEventData,
-    /// The raw value: with the first of its events, unless `data` has it.
+    /// The raw value, in the first of its events only, unless `data` has it.
     pub raw: Option<Value>,
 }
 

@@ -30,7 +30,7 @@ pub struct UniversalEvent {
     pub turn: Option<String>,
     /// Its data.
     pub data: UniversalEventData,
-    /// The agent's whole raw output: with the first event of an input, unless `data` has it.
+    /// The agent's whole raw output, in the first event of an input only, unless `data` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
 }

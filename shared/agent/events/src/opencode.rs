@@ -30,7 +30,7 @@ const TEXTS_MAX: usize = 64;
 pub struct OpenCodeConverter {
     /// Roles of messages, which their parts do not name.
     roles: Recent<String>,
-    /// Whether a part is text, which its deltas do not say.
+    /// Whether a part is text: its deltas do not tell.
     texts: Recent<bool>,
     /// Text parts of messages since the last step in them began.
     written: Recent<Vec<String>>,

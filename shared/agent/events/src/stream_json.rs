@@ -7,7 +7,7 @@ use crate::generated::stream_json as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
 use crate::recent::Recent;
 
-/// How many blocks of a message have arrived, by its id: a line brings the next ones without numbers.
+/// How many blocks of a message have arrived, by its id: a line carries the next ones without numbers.
 pub(crate) type Blocks = Recent<u64>;
 
 /// The name of a block: its index in its message.

@@ -55,7 +55,7 @@ pub fn models(answer: &ConfigProviders) -> Vec<String> {
     each.collect()
 }
 
-/// Those of them that OpenCode counts as free, or in part, because it knows no price or because they are.
+/// Those of them that OpenCode counts as free, wholly or in part, because it knows no price or because they are free.
 #[must_use]
 pub fn unpriced(answer: &ConfigProviders) -> Vec<String> {
     let each = answer.providers.iter().flat_map(|provider| {

@@ -478,7 +478,7 @@ fn spent_limit_of_the_vendor_ends_by_budget() {
         assert_eq!(
             reason,
             format!(
-                "The vendor of the model takes no more requests, because its account or key has reached a limit of money ({told}). That is not a budget of Bobbin's: only the operator can raise it, at the vendor."
+                "The model's vendor accepts no more requests, because its account or key has reached a spending limit ({told}). That is not a budget of Bobbin's: only the operator can raise it, at the vendor."
             )
         );
     }

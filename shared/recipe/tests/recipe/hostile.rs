@@ -109,7 +109,7 @@ fn many_of_everything_are_cut_in_words() {
     assert_eq!(recipe.refused.len(), 25);
     assert_eq!(recipe.refused[24], "376 more are not honoured.");
     let said = refused(DEVCONTAINER, format!("{{{},{}}}", keys.join(","), keys.join(",")));
-    assert!(said.contains("`k0` stands on line 1 already"), "{said}");
+    assert!(said.contains("`k0` is on line 1 already"), "{said}");
     let keys: Vec<String> = (0..501).map(|number| format!("\"k{number}\": 1")).collect();
     let said = refused(DEVCONTAINER, format!("{{{}}}", keys.join(",")));
     assert!(said.ends_with("line 1: more than 500 keys in one place."), "{said}");

@@ -66,19 +66,19 @@ fn dangerous_variables_of_repositories_are_refused() {
             "set-up make",
             "variable ENVIRONMENT=kept",
             "variable PATHS=kept",
-            "refused `ANTHROPIC_BASE_URL` is no variable that a repository may set.",
-            "refused `BASH_ENV` is no variable that a repository may set.",
-            "refused `BOBBIN_TOKEN` is no variable that a repository may set.",
-            "refused `ENV` is no variable that a repository may set.",
-            "refused `GIT_SSH_COMMAND` is no variable that a repository may set.",
-            "refused `HTTPS_PROXY` is no variable that a repository may set.",
-            "refused `LD_PRELOAD` is no variable that a repository may set.",
-            "refused `NODE_OPTIONS` is no variable that a repository may set.",
-            "refused `OPENAI_API_KEY` is no variable that a repository may set.",
-            "refused `OPENCODE_CONFIG` is no variable that a repository may set.",
-            "refused `PATH` is no variable that a repository may set.",
-            "refused `PYTHONSTARTUP` is no variable that a repository may set.",
-            "refused `http_proxy` is no variable that a repository may set.",
+            "refused `ANTHROPIC_BASE_URL` is not a variable that a repository may set.",
+            "refused `BASH_ENV` is not a variable that a repository may set.",
+            "refused `BOBBIN_TOKEN` is not a variable that a repository may set.",
+            "refused `ENV` is not a variable that a repository may set.",
+            "refused `GIT_SSH_COMMAND` is not a variable that a repository may set.",
+            "refused `HTTPS_PROXY` is not a variable that a repository may set.",
+            "refused `LD_PRELOAD` is not a variable that a repository may set.",
+            "refused `NODE_OPTIONS` is not a variable that a repository may set.",
+            "refused `OPENAI_API_KEY` is not a variable that a repository may set.",
+            "refused `OPENCODE_CONFIG` is not a variable that a repository may set.",
+            "refused `PATH` is not a variable that a repository may set.",
+            "refused `PYTHONSTARTUP` is not a variable that a repository may set.",
+            "refused `http_proxy` is not a variable that a repository may set.",
         ],
     );
 }
@@ -116,7 +116,7 @@ fn settings_alone_name_repositories_beside() {
         [
             ".bobbin/environment.yaml",
             "set-up make",
-            "refused `repositories` counts in the tenant's settings alone.",
+            "refused `repositories` counts only in the tenant's settings.",
         ]
     );
 }
@@ -153,9 +153,9 @@ fn errors_say_what_to_do_and_where() {
         ("variables:\n  A: [x]", "line 2: `A` takes a text: put it into quotes"),
         (
             "variables:\n  my-name: x",
-            "line 2: `my-name` is no name of a variable: use letters, digits and `_`",
+            "line 2: `my-name` is not a variable name: use letters, digits and `_`",
         ),
-        ("ports: [1]\nports: [2]", "line 2: `ports` stands on line 1 already: keep one"),
+        ("ports: [1]\nports: [2]", "line 2: `ports` is on line 1 already: keep one"),
         ("ports: [1]\n---\nports: [2]", "line 2: a second document: keep one"),
         ("[x]: y", "line 1: a key that is no word: begin the line with one"),
     ] {

@@ -25,7 +25,7 @@ fn actions_expressions_conditions_are_refused() {
             ".github/workflows/copilot-setup-steps.yml",
             "set-up [npm ci] set -e⏎export KEPT=yes⏎npm ci",
             "refused Line 8: `TOKEN` has a value that GitHub would put in: write it as a constant.",
-            "refused Line 9: `GIT_DIR` is no variable that a repository may set.",
+            "refused Line 9: `GIT_DIR` is not a variable that a repository may set.",
             "refused Line 11: `actions/checkout@v5` is an action for GitHub's runners: it is not run.",
             "refused Line 13: `actions/setup-node@v4` is an action for GitHub's runners: it is not run.",
             "refused Line 16: `With a secret` has a value that GitHub would put in: it is not run.",
@@ -35,7 +35,7 @@ fn actions_expressions_conditions_are_refused() {
             "refused Line 25: `Nothing` has no text to run: it is left out.",
             "refused Line 27: `continue-on-error` is not read: a step that fails is told.",
             "refused Line 29: `NPM_TOKEN` has a value that GitHub would put in: write it as a constant.",
-            "refused Line 30: `NODE_OPTIONS` is no variable that a repository may set.",
+            "refused Line 30: `NODE_OPTIONS` is not a variable that a repository may set.",
             "refused Line 5: `strategy` is not read: the steps run once.",
         ],
     );
@@ -52,8 +52,8 @@ fn postgres_and_redis_become_services() {
             "service Redis",
             "refused Line 10: `docker.io/library/postgres:16-alpine` comes in the version that the sandbox has.",
             "refused Line 14: `POSTGRES_DB` is `postgres`: create others in a step.",
-            "refused Line 18: `search` is no service that starts here: only Postgres and Redis do.",
-            "refused Line 20: `vectors` is no service that starts here: only Postgres and Redis do.",
+            "refused Line 18: `search` is not a service that starts here: only Postgres and Redis are.",
+            "refused Line 20: `vectors` is not a service that starts here: only Postgres and Redis are.",
             "refused Line 8: `container` is not used: the sandbox has its own image.",
         ],
     );

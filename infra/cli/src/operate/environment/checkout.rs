@@ -37,7 +37,7 @@ fn files(folder: &Path, at: &str) -> Result<ProjectFiles, CommandError> {
     let commit = git(folder, &["rev-parse", "--verify", "--quiet", &format!("{at}^{{commit}}")]);
     let commit = commit.map_err(|_| {
         format!(
-            "{} is no checkout of a repository with a commit {at}. What is on record of a repository: environment show OWNER/NAME --tenant TENANT.",
+            "{} is not a checkout of a repository with a commit {at}. To see what is on record about a repository: environment show OWNER/NAME --tenant TENANT.",
             folder.display()
         )
     })?;
@@ -120,6 +120,6 @@ mod tests {
         assert!(shown.starts_with(begins) && shown.contains("privileged"), "{shown}");
         let error = files(folder.path(), "v9").expect_err("no such commit");
         let words = format!("{error:?}");
-        assert!(words.contains("is no checkout of a repository with a commit v9."), "{words}");
+        assert!(words.contains("is not a checkout of a repository with a commit v9."), "{words}");
     }
 }

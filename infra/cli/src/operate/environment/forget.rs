@@ -78,7 +78,7 @@ pub async fn run(stack: &Stack, what: &ForgetPrebuilds) -> Result<Output, Comman
         ("done", _) => {
             let deleted = answer.forgotten.iter().map(|id| format!("\n  deleted  {id}"));
             let words = format!(
-                "{repository} has no prebuild any more: new threads begin without. A set-up on another day makes the next one, or: bobbin {} environment build {repository} --tenant {tenant}{}",
+                "{repository} has no prebuild any more: new threads begin without one. A set-up on another day makes the next one, or: bobbin {} environment build {repository} --tenant {tenant}{}",
                 stack.said,
                 deleted.collect::<String>()
             );

@@ -168,14 +168,14 @@ fn last(provider: Option<String>, record: &SandboxRecord) -> Option<(LastBuild, 
 fn words(answer: &KnownAnswer, settings: &Settings, told: &[Vec<String>], now_ms: Ms) -> String {
     let open = match &answer.open_in[..] {
         _ if answer.open_everywhere => "in all channels".to_owned(),
-        [] => "nowhere; everybody's repositories come all the same".to_owned(),
+        [] => "nowhere; public repositories can be used anyway".to_owned(),
         channels => format!("in {}", channels.join(", ")),
     };
     let set_up = match (answer.set_up, &answer.recipe, &answer.unreadable) {
         ("off", _, _) => "off".to_owned(),
         (_, Some(recipe), _) => checkout::shown(recipe).replace('\n', "\n    "),
         (_, None, Some(why)) => {
-            format!("a manager's words, which cannot be read: {}", one_line(why))
+            format!("a manager's recipe, which cannot be read: {}", one_line(why))
         }
         (_, None, None) => "by its own files".to_owned(),
     };
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(
             words(&answer, &Settings::default(), &[lines], 3 * DAY_MS),
             "acme/api in slack:T1
-  open       nowhere; everybody's repositories come all the same
+  open       nowhere; public repositories can be used anyway
   set-up     by its own files
   network    open
   prebuild   of 1a2b3c4, made 2 d ago, ends in 12 d: bobbin-snapshot

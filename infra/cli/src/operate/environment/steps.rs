@@ -67,7 +67,7 @@ pub fn words(set_up: &SetUp) -> Vec<String> {
     }
     let is_cut = !set_up.failed.is_empty() && !set_up.recipe.is_derived;
     if is_cut {
-        lines.push("  Steps behind the failed one were not run.".to_owned());
+        lines.push("  Steps after the failed one were not run.".to_owned());
     }
     lines.extend(not_done(&set_up.recipe.refused));
     lines

@@ -175,7 +175,7 @@ async fn hook(target: &StackTarget, report: &mut Report, github: &GitHub) {
     }
     if !hook.is_json {
         report.wrong(
-            "GitHub: the app's webhooks are forms, which Bobbin does not read",
+            "GitHub: the app's webhooks are sent as forms, which Bobbin does not read",
             "In the app's settings, General, Webhook, choose application/json.",
         );
     }

@@ -1,4 +1,4 @@
-//! An agent's own description: JSON Schemas or OpenAPI, in whatever way they are nested.
+//! An agent's own description of its protocol: JSON Schemas or OpenAPI, however they are nested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::place::SchemaPlace;
 
-/// References that are followed within each other.
+/// How many nested references are followed.
 const DEPTH_MAX: usize = 24;
 
 /// A document with named definitions.
@@ -20,7 +20,7 @@ pub struct Described<'a> {
 pub struct Shape<'a> {
     /// Its fields.
     pub properties: BTreeMap<&'a str, &'a Value>,
-    /// Those that are always there.
+    /// The required fields.
     pub required: BTreeSet<&'a str>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Described<'a> {
         self.definitions.iter().find_map(|all| all.get(name))
     }
 
-    /// The shapes at a place; `None` where there is no such place.
+    /// The shapes at a place; `None` if the place does not exist.
     #[must_use]
     pub fn at(&self, place: &SchemaPlace) -> Vec<Shape<'a>> {
         let Some(schema) = self.named(&place.name) else {
@@ -64,7 +64,7 @@ impl<'a> Described<'a> {
         shapes
     }
 
-    /// The values of a field at a place, where they are written out: its kinds.
+    /// The values of a field at a place, if the schema lists them: its kinds.
     #[must_use]
     pub fn kinds(&self, name: &str, field: &str) -> BTreeSet<String> {
         let shapes = self.named(name).map(|schema| self.shapes(schema, 0));
@@ -73,7 +73,7 @@ impl<'a> Described<'a> {
         fields.flat_map(|schema| self.values(schema, 0)).collect()
     }
 
-    /// The names of the types that a value of this schema may have; empty where it may be anything.
+    /// The names of the types that a value of this schema may have; empty if it may be anything.
     #[must_use]
     pub fn types(&self, schema: &'a Value) -> BTreeSet<String> {
         self.types_within(schema, 0).unwrap_or_default()
@@ -125,7 +125,7 @@ impl<'a> Described<'a> {
         self.document.pointer(reference.strip_prefix('#')?)
     }
 
-    /// The texts that a value may be, where they are written out.
+    /// The texts that a value may be, if the schema lists them.
     fn values(&self, schema: &'a Value, depth: usize) -> BTreeSet<String> {
         let Some(one) = schema.as_object().filter(|_| depth < DEPTH_MAX) else {
             return BTreeSet::new();
@@ -178,7 +178,7 @@ fn alternatives(schema: &Map<String, Value>) -> Option<&Vec<Value>> {
     all.and_then(Value::as_array)
 }
 
-/// Each of these with each of those; these alone where there are none.
+/// Every combination of one of these with one of those; only these if there are no others.
 fn both<'a>(these: &[Shape<'a>], those: &[Shape<'a>]) -> Vec<Shape<'a>> {
     if those.is_empty() {
         return these.to_vec();

@@ -1,4 +1,4 @@
-//! How what an agent says of itself, or has said, differs from our schema of it.
+//! How our schema of an agent differs from the agent's own description, or from its recorded output.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,24 +9,24 @@ use crate::described::{Described, Shape};
 use crate::place::SchemaPlace;
 use crate::recorded::RecordedValues;
 
-/// Where our schema and an agent differ.
+/// A difference between our schema and an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Drift {
-    /// What we read would not decode any more.
+    /// Something that we read would no longer decode.
     Breaks {
         /// Our definition, and the field of it.
         what: String,
         /// How they differ.
         why: String,
     },
-    /// The agent has what we do not read; it is kept as unknown.
+    /// The agent has something that we do not read; it is kept as unknown.
     Unread {
         /// Where it has it.
         place: String,
         /// Its kinds, or its fields.
         names: Vec<String>,
     },
-    /// Nothing recorded says how it is.
+    /// The recorded output does not contain it, so it could not be compared.
     Unseen {
         /// Our definition.
         what: String,
@@ -85,7 +85,8 @@ impl<'a> OwnDefinition<'a> {
     }
 }
 
-/// The kinds that we route by: a definition of theirs, its field, and the values of it that we know.
+/// The kinds by which we choose a definition: the agent's definition, its field, and the values of that field that we
+/// know.
 fn kinds<'a>(schema: &'a Value) -> Vec<(&'a str, &'a str, BTreeSet<String>)> {
     let kind = |(at, names): (&'a String, &'a Value)| {
         let (name, field) = at.split_once('.')?;
@@ -141,7 +142,7 @@ pub fn with_description(schema: &Value, document: &Value) -> Vec<Drift> {
     found
 }
 
-/// Compares our schema with what an agent has said.
+/// Compares our schema with an agent's recorded output.
 #[must_use]
 pub fn with_recorded(schema: &Value, lines: &[Value]) -> Vec<Drift> {
     let recorded = RecordedValues::of(lines);
@@ -205,7 +206,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Why a value of their types may not be one of ours. Empty is anything.
+/// Why a value of the agent's types may not fit ours. No types means anything.
 fn differ(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<String> {
     let takes = |they: &String| {
         ours.is_empty() || ours.contains(they) || (they == "integer" && ours.contains("number"))

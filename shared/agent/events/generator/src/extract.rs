@@ -1,4 +1,4 @@
-//! What an agent says of itself: from the agent as it is installed, or from a file.
+//! An agent's description of itself: from the installed agent, or from a file.
 
 mod codex;
 mod opencode;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub enum SelfDescription {
     /// A description.
     Description(Value),
-    /// Recorded lines; those that are no JSON are left out.
+    /// Recorded lines; those that are not JSON are left out.
     Lines(Vec<Value>),
 }
 
@@ -32,7 +32,7 @@ pub async fn said_by(agent: &str, place: &Path) -> Result<SelfDescription, Box<d
 /// Reads a file: `.json` is a description, anything else lines, with the marks of recordings (`< `, `> `, `data: `).
 ///
 /// # Errors
-/// When the file cannot be read, or is no JSON though it is called so.
+/// When the file cannot be read, or is named `.json` and is not JSON.
 pub fn from_file(path: &Path) -> Result<SelfDescription, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)?;
     if path.extension().is_some_and(|it| it == "json") {

@@ -1,8 +1,7 @@
-//! What makes the Rust types of what agents say, out of the schemas that stand in `bobbin-agent-events`.
+//! Generates the Rust types of agents' output from the schemas in `bobbin-agent-events`.
 //!
-//! A crate of its own, so that no program that speaks universal events has typify among its dependencies, and so that
-//! types can be made while the converters do not compile. Deliberately absent: a build script, which would bring typify
-//! back.
+//! A separate crate, so that no program that uses universal events depends on typify, and so that types can be
+//! generated while the converters do not compile. Deliberately absent: a build script, which would bring typify back.
 
 pub mod described;
 pub mod drift;
@@ -15,7 +14,7 @@ use std::path::PathBuf;
 
 use typify::{TypeSpace, TypeSpaceSettings};
 
-/// The names of the schemas, and of the files of types.
+/// The names of the schemas, which are also those of the generated files.
 pub const SCHEMAS: [&str; 6] = ["acp", "amp", "claude", "codex", "opencode", "stream_json"];
 
 const HEAD: &str = "\
@@ -25,7 +24,7 @@ const HEAD: &str = "\
 /// The Rust types of a schema.
 ///
 /// # Errors
-/// When it is no JSON Schema of draft 7, or has what typify cannot express.
+/// When it is not a JSON Schema of draft 7, or contains something that typify cannot express.
 pub fn rust_of(schema: &str) -> Result<String, Box<dyn Error>> {
     let schema: schemars::schema::RootSchema = serde_json::from_str(schema)?;
     let mut settings = TypeSpaceSettings::default();
@@ -46,7 +45,7 @@ pub fn schema_of(name: &str) -> std::io::Result<String> {
     std::fs::read_to_string(crate_of_events().join(format!("schemas/{name}.json")))
 }
 
-/// The file of its types.
+/// The file with its generated types.
 #[must_use]
 pub fn file_of(name: &str) -> PathBuf {
     crate_of_events().join(format!("src/generated/{name}.rs"))

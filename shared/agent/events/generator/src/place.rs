@@ -1,19 +1,19 @@
-//! Where a definition of ours stands in an agent's own description: `Event[type=session.idle].properties`. A name,
-//! values that fields of it must have, and fields to go into; lists are gone through.
+//! Where a definition of ours is in an agent's own description: `Event[type=session.idle].properties`. A name, the
+//! values that its fields must have, and the fields to descend into; every item of a list is visited.
 
 /// A place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaPlace {
-    /// The name of a definition of theirs.
+    /// The name of the agent's definition.
     pub name: String,
     /// What its fields must be.
     pub filters: Vec<(String, String)>,
-    /// Where to go from there, each with what the fields there must be.
+    /// The fields to descend into, each with the values that fields there must have.
     pub steps: Vec<(String, Vec<(String, String)>)>,
 }
 
 impl SchemaPlace {
-    /// Reads one; `None` where a bracket stays open.
+    /// Parses a place; `None` if a bracket is not closed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text;

@@ -1,10 +1,10 @@
-//! What an agent of which there is no description has said: its recorded lines.
+//! The recorded output of an agent that does not describe itself.
 
 use serde_json::{Map, Value};
 
 use crate::place::SchemaPlace;
 
-/// Values within each other that are gone through.
+/// How many nested values are visited.
 const DEPTH_MAX: usize = 24;
 
 /// Recorded values.
@@ -13,7 +13,7 @@ pub struct RecordedValues<'a> {
 }
 
 impl<'a> RecordedValues<'a> {
-    /// Takes what was recorded, a value a line.
+    /// Takes recorded values, one per line.
     #[must_use]
     pub const fn of(lines: &'a [Value]) -> Self {
         Self { lines }

@@ -1,9 +1,9 @@
-//! Tells how what agents say of themselves differs from our schemas of them.
+//! Reports how agents' descriptions of themselves differ from our schemas.
 //!
 //! `cargo run -p bobbin-agent-events-generator --bin drift -- opencode=/usr/bin/opencode codex=/usr/bin/codex
-//! claude=recorded.jsonl`: each argument is a schema and what it is compared with, which is the agent's program
-//! (OpenCode's and Codex's describe themselves), a description (`.json`), or recorded lines. It ends with 1 where
-//! reading would break.
+//! claude=recorded.jsonl`: each argument names a schema and what to compare it with: the agent's program (those of
+//! OpenCode and Codex describe themselves), a description (`.json`), or recorded lines. Exits with 1 if reading would
+//! break.
 
 use std::error::Error;
 use std::path::Path;

@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::SelfDescription;
 
-/// The files that have what its server writes: what it tells, and what it asks.
+/// The files with what its server writes: its notifications and its requests.
 const FILES: [&str; 2] = ["codex_app_server_protocol.v2.schemas.json", "ServerRequest.json"];
 
 /// Asks the program: `codex app-server generate-json-schema`.

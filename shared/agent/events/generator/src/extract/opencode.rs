@@ -13,12 +13,12 @@ use super::SelfDescription;
 
 /// Time that a server gets to describe itself.
 const SERVER_S_MAX: u64 = 60;
-/// Time between two tries: it never answers a request of its first instants.
+/// Time between two tries: it never answers a request that arrives while it starts.
 const TRY_S: u64 = 2;
-/// Bytes of a description.
+/// Maximum size of a description in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Asks the program: `GET /doc` of a server that is started for it and ended.
+/// Starts a server, asks it for `GET /doc`, and ends it.
 ///
 /// # Errors
 /// When it does not start or answers otherwise.
