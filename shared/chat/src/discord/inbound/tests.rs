@@ -879,7 +879,10 @@ fn recorded_payloads_get_expected_answers() {
             serde_json::from_value(request.clone()).expect("every recorded shape is read");
         if let Some(custom_id) = expect["custom_id"].as_str() {
             assert_eq!(
-                data::<Component>(request["data"].clone()).ok().map(|click| click.custom_id).as_deref(),
+                data::<Component>(request["data"].clone())
+                    .ok()
+                    .map(|click| click.custom_id)
+                    .as_deref(),
                 Some(custom_id),
                 "{name}"
             );

@@ -6,6 +6,7 @@ use crate::records::flags::{ControlFlags, Queued};
 use crate::records::ledger::LedgerEntry;
 use crate::records::message::{Announce, Prompt};
 use crate::records::outcome::Outcome;
+use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 
 /// Verdict on an announcement.
@@ -39,7 +40,9 @@ pub fn admit(
     limits: &RecordLimits,
 ) -> Admission {
     let turn = session.and_then(|session| session.turn.as_ref());
-    let running = usize::from(turn.is_some());
+    // A reset has no turn, and the thread's messages wait behind it.
+    let is_deleted = session.is_some_and(|it| it.sandbox.phase == Phase::Destroying);
+    let running = usize::from(turn.is_some() || is_deleted);
     if turn.is_some_and(|turn| turn.covers(&announce.turn)) {
         return Admission::Over;
     }
@@ -208,6 +211,15 @@ mod tests {
         assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
         assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
         assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
+    }
+
+    #[test]
+    fn prompt_behind_a_reset_is_shown() {
+        let limits = RecordLimits::DEFAULT;
+        let mut session = Session::new(ThreadKey::discord("1", "2").expect("valid"), 0);
+        session.sandbox.phase = Phase::Destroying;
+        let judged = admit(Some(&session), &flags(0), false, &announce("a"), &limits);
+        assert_eq!(judged, Admission::Waits { ahead: 1 });
     }
 
     #[test]
