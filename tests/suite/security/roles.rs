@@ -125,6 +125,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                 match id.as_str() {
                     Some("IngressRole") => reads_no_record(properties),
                     Some("SweeperRole") => marks_alone(properties),
+                    Some("WorkerRole") => queries_sums_alone(properties),
                     _ => {}
                 }
                 let policies = many(&properties["Policies"]).into_iter();
@@ -247,6 +248,18 @@ fn marks_alone(sweeper: &Value) {
     assert_eq!(many(named), ["thread", "item", "due_at", "armed", "sweep", "swept"]);
     let answered = &marks["StringEqualsIfExists"]["dynamodb:ReturnValues"];
     assert_eq!(many(answered), ["NONE", "UPDATED_OLD", "UPDATED_NEW"]);
+}
+
+/// The worker queries the table for what people have spent, and its index for what runs. Read here, because the laptop's
+/// AWS refuses no call.
+fn queries_sums_alone(worker: &Value) {
+    let conditions = conditions(worker, "dynamodb:Query");
+    let [index, sums] = conditions.as_slice() else {
+        panic!("{conditions:?}");
+    };
+    assert!(index.is_null());
+    let keys = &sums["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+    assert_eq!(many(keys), ["budget:*"]);
 }
 
 /// Under which a role has actions that begin so.
