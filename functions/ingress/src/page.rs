@@ -411,7 +411,7 @@ mod tests {
         assert!(shown.body.contains("<button name=\"choice\" value=\"41\">Bind acme&lt;</button>"));
         assert_eq!(shown.body.matches("<button").count(), 1);
         assert!(shown.body.contains("<b>other</b> has suspended the app."), "{}", shown.body);
-        assert!(shown.body.contains("what you are in <b>third</b>"), "{}", shown.body);
+        assert!(shown.body.contains("what your role in <b>third</b> is"), "{}", shown.body);
         assert!(!shown.body.contains("javascript:"), "{}", shown.body);
         let why = SignInFound::Refused { why: "<i>".to_owned() };
         assert!(found(&link, &why, None).body.contains("<p>&lt;i&gt;</p>"));

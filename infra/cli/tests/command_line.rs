@@ -287,7 +287,7 @@ fn environment_of_a_checkout_needs_no_stack() {
     assert_eq!((code, &answer["recipe"]["set_up"][0]["run"]), (0, &"npm ci".into()));
     let (code, _, err) = run(&["environment", "show", "acme/api"], &programs);
     assert_eq!(code, 1);
-    assert!(err.starts_with("acme/api is no checkout") && err.contains("--tenant TENANT"), "{err}");
+    assert!(err.starts_with("acme/api is not a checkout") && err.contains("--tenant TENANT"), "{err}");
     let (code, _, err) =
         run(&["environment", "show", "acme/api", "--tenant", "slack:T1"], &programs);
     assert_eq!(code, 1);

@@ -282,8 +282,8 @@ impl StackForge {
         }
     }
 
-    /// The error of a call that the forge refuses a person for good; any other is a failure. So is the end of a sign-in,
-    /// if another use of the account has renewed the token since: that ends the one before.
+    /// The error of a call that the forge refuses a person for good; any other is a failure. So is the end of a
+    /// sign-in, if another use of the account has renewed the token since: that ends the one before.
     ///
     /// # Errors
     /// The class of the failure.

@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(code(address).as_deref(), Ok("c0de"));
         assert!(code("").is_err_and(|why| why.starts_with("No code was given")));
         for other in ["?code=c0de", "?code=c0de&state=t", "?state=s", "?code=&state=s"] {
-            assert!(code(other).is_err_and(|why| why.contains("another one")), "{other}");
+            assert!(code(other).is_err_and(|why| why.contains("another state")), "{other}");
         }
     }
 

@@ -176,7 +176,7 @@ async fn code_can_be_brought_from_elsewhere() {
 
     // A code is good once, and one of another run is not taken.
     for (typed, words) in [
-        (back, "its state is another one"),
+        (back, "it has another state"),
         ("used-up".to_owned(), "GitHub does not know this code."),
         (String::new(), "No code was given"),
     ] {

@@ -33,7 +33,7 @@ fn actions_expressions_conditions_are_refused() {
             "refused Line 21: `Script` needs another shell than `bash`: it is not run.",
             r#"refused Line 24: `echo "$HOME/bin" >> "$GITHUB_PATH"` writes to a file of GitHub's runners: it is not run."#,
             "refused Line 25: `Nothing` has no text to run: it is left out.",
-            "refused Line 27: `continue-on-error` is not read: a step that fails is told.",
+            "refused Line 27: `continue-on-error` is not read: a failed step is reported.",
             "refused Line 29: `NPM_TOKEN` has a value that GitHub would put in: write it as a constant.",
             "refused Line 30: `NODE_OPTIONS` is not a variable that a repository may set.",
             "refused Line 5: `strategy` is not read: the steps run once.",
