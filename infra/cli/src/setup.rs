@@ -46,7 +46,7 @@ pub enum SetupCommand {
     Snapshot(snapshot::SnapshotOptions),
     /// Send a test turn, follow it to its end, and clean up
     Test(smoke_test::TestOptions),
-    /// Undo every step of set-up
+    /// Undo set-up, without the snapshot
     Undo(all::Undo),
     /// Write env.json: the functions' variables for `sam local invoke --env-vars`
     Env(environment::EnvironmentOptions),
@@ -108,7 +108,9 @@ async fn step(
         SetupCommand::Discord(command) => discord::run(target, report, command).await?,
         SetupCommand::Slack(command) => slack::run(target, command).await?,
         SetupCommand::GitHub(command) => github::run(target, report, command).await?,
-        SetupCommand::Snapshot(options) => snapshot::run(target, report, options).await?,
+        SetupCommand::Snapshot(options) => {
+            snapshot::run(target, report, options).await?;
+        }
         SetupCommand::Test(options) => smoke_test::run(target, report, options).await?,
         SetupCommand::Env(options) => environment::run(target, report, options).await?,
         SetupCommand::Event(options) => event::run(target, options).await?,

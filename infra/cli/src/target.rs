@@ -188,6 +188,29 @@ impl StackTarget {
         }
     }
 
+    /// The command that deploys the stack with these parameters; SAM keeps the value of each that is not named. It names
+    /// stack and region, because samconfig.toml may name others.
+    #[must_use]
+    pub fn sam_deploy(&self, parameters: &str) -> String {
+        let region = match self.stack.get() {
+            Some(Ok(stack)) => format!(" --region {}", stack.region()),
+            _ => String::new(),
+        };
+        let overrides = match parameters {
+            "" => String::new(),
+            some => format!(" --parameter-overrides {some}"),
+        };
+        format!("sam deploy --stack-name {}{region}{overrides}", self.stack_name())
+    }
+
+    /// The command that adds an id to a list parameter. A deployed list replaces the one before, so it has every id.
+    #[must_use]
+    pub fn sam_deploy_listing(&self, list: &str, id: &str) -> String {
+        let listed = self.parameter(list).unwrap_or_default().split(',').map(str::trim);
+        let ids: Vec<&str> = listed.filter(|one| !one.is_empty()).chain([id]).collect();
+        self.sam_deploy(&format!("{list}={}", ids.join(",")))
+    }
+
     /// The keys in the stack's secrets.
     ///
     /// # Errors

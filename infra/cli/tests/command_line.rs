@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -121,6 +122,18 @@ fn json_failure_is_on_stdout() {
     assert_eq!(code, 1);
     assert_eq!(told["exit"], 1);
     assert_eq!(told["error"].as_str(), Some(err.trim_end()));
+    assert_eq!(keys(&documented("\"exit\"")), keys(&told));
+}
+
+/// The example of the page that has this in it.
+fn documented(part: &str) -> serde_json::Value {
+    let page = include_str!("../../../docs/appendix/JSON.md");
+    let mut blocks = page.split("```").filter_map(|block| block.strip_prefix("json\n"));
+    serde_json::from_str(blocks.find(|block| block.contains(part)).unwrap()).unwrap()
+}
+
+fn keys(answer: &serde_json::Value) -> BTreeSet<&String> {
+    answer.as_object().unwrap().keys().collect()
 }
 
 /// Runs a shell with the completion of this program in `$1`, and a script that asks it something; `None` where that
@@ -285,9 +298,13 @@ fn environment_of_a_checkout_needs_no_stack() {
     let (code, out, _) = run(&["environment", "show", path, "--json"], &programs);
     let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["recipe"]["set_up"][0]["run"]), (0, &"npm ci".into()));
+    assert_eq!(keys(&documented("{\"recipe\": ")), keys(&answer));
     let (code, _, err) = run(&["environment", "show", "acme/api"], &programs);
     assert_eq!(code, 1);
-    assert!(err.starts_with("acme/api is not a checkout") && err.contains("--tenant TENANT"), "{err}");
+    assert!(
+        err.starts_with("acme/api is not a checkout") && err.contains("--tenant TENANT"),
+        "{err}"
+    );
     let (code, _, err) =
         run(&["environment", "show", "acme/api", "--tenant", "slack:T1"], &programs);
     assert_eq!(code, 1);

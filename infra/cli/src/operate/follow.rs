@@ -55,7 +55,7 @@ pub struct FollowAnswer {
 /// State of a followed turn.
 #[derive(Serialize)]
 pub struct TurnAnswer {
-    /// `answered`, `failed`, `cancelled` or `lost`; `running` if following ended first.
+    /// `answered`, `failed`, `over_budget`, `cancelled` or `lost`; `running` if following ended first.
     outcome: &'static str,
     /// Why it failed, or who stopped it.
     why: Option<String>,
@@ -301,31 +301,7 @@ impl<'a> FollowedTurn<'a> {
         }
         self.screen.finish();
         let took = span(stands.took_ms);
-        let (word, why, status, told) = match outcome {
-            Outcome::Answered | Outcome::Joined { .. } => {
-                ("answered", None, ExitStatus::Done, format!("Answered after {took}."))
-            }
-            Outcome::Failed { reason } => {
-                let told = format!("The turn failed after {took}: {reason}");
-                ("failed", Some(reason), ExitStatus::TurnFailed, told)
-            }
-            Outcome::OverBudget { reason, .. } => {
-                let told = format!("A budget stopped the turn after {took}: {reason}");
-                ("over_budget", Some(reason), ExitStatus::TurnFailed, told)
-            }
-            Outcome::Cancelled { by } => {
-                let told = format!("The turn was stopped by {by} after {took}.");
-                ("cancelled", Some(by), ExitStatus::Cancelled, told)
-            }
-            Outcome::Lost => (
-                "lost",
-                None,
-                ExitStatus::Lost,
-                format!(
-                    "The sandbox vanished while the agent worked, after {took}. Send the task again."
-                ),
-            ),
-        };
+        let (word, why, status, told) = told(outcome, &took);
         tell!("{told}");
         (stands.outcome, stands.why) = (word, why);
         (stands, status)
@@ -339,6 +315,56 @@ impl<'a> FollowedTurn<'a> {
             answer: self.words.all(),
             whole: false,
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(Ms::MAX),
+        }
+    }
+}
+
+/// How a turn ended: the word for JSON, why or by whom, the exit code, and a sentence.
+fn told(outcome: Outcome, took: &str) -> (&'static str, Option<String>, ExitStatus, String) {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => {
+            ("answered", None, ExitStatus::Done, format!("Answered after {took}."))
+        }
+        Outcome::Failed { reason } => {
+            let told = format!("The turn failed after {took}: {reason}");
+            ("failed", Some(reason), ExitStatus::TurnFailed, told)
+        }
+        Outcome::OverBudget { reason, .. } => {
+            let told = format!("A budget stopped the turn after {took}: {reason}");
+            ("over_budget", Some(reason), ExitStatus::TurnFailed, told)
+        }
+        Outcome::Cancelled { by } => {
+            let told = format!("The turn was stopped by {by} after {took}.");
+            ("cancelled", Some(by), ExitStatus::Cancelled, told)
+        }
+        Outcome::Lost => (
+            "lost",
+            None,
+            ExitStatus::Lost,
+            format!(
+                "The sandbox vanished while the agent worked, after {took}. Send the task again."
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_page_lists_every_outcome() {
+        let page = include_str!("../../../../docs/appendix/JSON.md");
+        let outcomes = [
+            Outcome::Answered,
+            Outcome::Failed { reason: String::new() },
+            Outcome::OverBudget { reason: String::new(), more: 0, by: None },
+            Outcome::Cancelled { by: String::new() },
+            Outcome::Lost,
+        ];
+        let words = outcomes.map(|outcome| told(outcome, "1 s").0);
+        for word in words.into_iter().chain(["running"]) {
+            assert!(page.contains(&format!("`{word}`")), "{word}");
         }
     }
 }

@@ -184,7 +184,8 @@ async fn guild_of(
     let guild = guild.ok_or_else(|| {
         format!("The channel {channel} is not a text channel of a server, so it cannot have threads: name a text channel.")
     })?;
-    admitted(stack.policy().discord(&guild, &[channel], &[]), "AllowedGuilds", &guild, channel)?;
+    let verdict = stack.policy().discord(&guild, &[channel], &[]);
+    admitted(stack, verdict, "AllowedGuilds", &guild, channel)?;
     Ok(guild)
 }
 
@@ -199,7 +200,8 @@ async fn team_of(
     let installed = installed.map_err(|error| slack_trouble(&error, channel, again))?;
     let team = installed.identity.team;
     // The list of people does not apply to a terminal.
-    admitted(stack.policy().slack(&team, channel, ""), "AllowedTeams", &team, channel)?;
+    let verdict = stack.policy().slack(&team, channel, "");
+    admitted(stack, verdict, "AllowedTeams", &team, channel)?;
     Ok(team)
 }
 
@@ -303,6 +305,7 @@ async fn on_slack(
 
 /// Checks the stack's allowlists.
 fn admitted(
+    stack: &Stack,
     verdict: Result<(), Refusal>,
     list: &str,
     tenant: &str,
@@ -310,7 +313,8 @@ fn admitted(
 ) -> Result<(), CommandError> {
     let told = |list: &str, id: &str| {
         CommandError::from(format!(
-            "The stack's {list} does not name {id}, so Bobbin may not be used there. Nothing was sent. To allow it, add {id}: sam deploy --parameter-overrides {list}=…"
+            "The stack's {list} does not name {id}, so Bobbin may not be used there. Nothing was sent. To allow it: {}",
+            stack.sam_deploy_listing(list, id)
         ))
     };
     match verdict {

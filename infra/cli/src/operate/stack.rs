@@ -230,6 +230,16 @@ impl Stack {
         self.deployed.output("ToolsAddress").ok()
     }
 
+    /// As [`StackTarget::sam_deploy`].
+    pub fn sam_deploy(&self, parameters: &str) -> String {
+        self.target.sam_deploy(parameters)
+    }
+
+    /// As [`StackTarget::sam_deploy_listing`].
+    pub fn sam_deploy_listing(&self, list: &str, id: &str) -> String {
+        self.target.sam_deploy_listing(list, id)
+    }
+
     /// Base of Discord's API.
     pub fn discord_api(&self) -> String {
         self.target.discord_api()

@@ -45,8 +45,9 @@ pub async fn refuse_another(
             Ok(None) => {}
             Ok(Some(other)) => {
                 return Err(format!(
-                    "The key for {name} belongs to another account than {} of this stack. Nothing was stored. Give a key of their account, or give them up: bobbin secrets --other-account",
-                    other.sandboxes()
+                    "The key for {name} belongs to another account than {} of this stack. Nothing was stored. Give a key of their account, or give them up: bobbin {} secrets --other-account",
+                    other.sandboxes(),
+                    target.said()
                 ));
             }
             Err(why) => {

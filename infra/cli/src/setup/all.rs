@@ -1,4 +1,4 @@
-//! Runs every step in order, and undoes them all.
+//! Runs every step in order, and undoes those of the stack.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -30,7 +30,7 @@ pub struct All {
     test: smoke_test::TestOptions,
 }
 
-/// Undo every step: Discord's settings, the stack's keys, the snapshot.
+/// Undo Discord's settings and the stack's keys.
 #[derive(Debug, Clone, Args)]
 pub struct Undo {
     /// Do it; without this, only show what would be done
@@ -77,14 +77,14 @@ pub async fn run(target: &StackTarget, options: &All, json: bool) -> Report {
     check::run(target, &mut report).await;
 
     report.step("The sandboxes' snapshot");
-    snapshot_step(target, &mut report, options).await;
+    let ready = snapshot_step(target, &mut report, options).await;
 
     discord_steps(target, &mut report, options.dry_run, is_there).await;
 
     report.step("A test turn");
     test(target, &mut report, options, is_there).await;
     if !is_there {
-        report.left(&deployment(target).await);
+        report.left(&deployment(target, ready.as_deref()).await);
     }
     report
 }
@@ -94,6 +94,7 @@ async fn store_keys(target: &StackTarget, report: &mut Report, options: &All, is
         let keys = secrets::SecretsOptions {
             from_env: options.from_env,
             dry_run: options.dry_run,
+            is_step: true,
             ..secrets::SecretsOptions::default()
         };
         let done = secrets::run(target, report, &keys).await;
@@ -103,22 +104,25 @@ async fn store_keys(target: &StackTarget, report: &mut Report, options: &All, is
     }
 }
 
-async fn snapshot_step(target: &StackTarget, report: &mut Report, options: &All) {
-    match target.key("daytona_api_key").await {
-        Some(_) => {
-            let snapshot = snapshot::SnapshotOptions {
-                dry_run: options.dry_run,
-                image: options.image.clone(),
-                ..snapshot::SnapshotOptions::default()
-            };
-            let done = snapshot::run(target, report, &snapshot).await;
-            or_wrong(report, done);
-            if let Some(more) = more_agents(&options.image.agents) {
-                report.note(&more);
-            }
-        }
-        None => report.note("Skipped: there is no Daytona API key."),
+/// Returns the snapshot's name if it is ready.
+async fn snapshot_step(target: &StackTarget, report: &mut Report, options: &All) -> Option<String> {
+    if target.key("daytona_api_key").await.is_none() {
+        report.note("Skipped: there is no Daytona API key.");
+        return None;
     }
+    let snapshot = snapshot::SnapshotOptions {
+        dry_run: options.dry_run,
+        image: options.image.clone(),
+        ..snapshot::SnapshotOptions::default()
+    };
+    let ready = snapshot::run(target, report, &snapshot).await.unwrap_or_else(|why| {
+        report.wrong(&why, "");
+        None
+    });
+    if let Some(more) = more_agents(&options.image.agents) {
+        report.note(&more);
+    }
+    ready
 }
 
 /// Further agents for the snapshot, with their licences and the options that choose them.
@@ -228,8 +232,8 @@ async fn test(target: &StackTarget, report: &mut Report, options: &All, is_there
     }
 }
 
-/// The deploy command, with what is known so far.
-async fn deployment(target: &StackTarget) -> String {
+/// The deploy command, with what is known so far; `snapshot` is ready to be started from.
+async fn deployment(target: &StackTarget, snapshot: Option<&str>) -> String {
     let mut parameters = Vec::new();
     if let Some(found) = target.key("discord_bot_token").await
         && let Ok(app) = target.discord_application(&found.value).await
@@ -239,11 +243,7 @@ async fn deployment(target: &StackTarget) -> String {
             app.id, app.verify_key
         ));
     }
-    if target.key("daytona_api_key").await.is_some() {
-        let name =
-            bobbin_sandbox::daytona::prepared::snapshot_name(bobbin_app::providers::DOCKERFILE);
-        parameters.push(format!("DaytonaSnapshot={name}"));
-    }
+    parameters.extend(snapshot.map(|name| format!("DaytonaSnapshot={name}")));
     let overrides = if parameters.is_empty() {
         String::new()
     } else {
@@ -281,17 +281,13 @@ pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
         report.note("Skipped: there is no Discord bot token.");
     }
     report.step("The sandboxes' snapshot");
-    if target.key("daytona_api_key").await.is_some() {
-        let snapshot = snapshot::SnapshotOptions {
-            remove: true,
-            dry_run,
-            ..snapshot::SnapshotOptions::default()
-        };
-        let done = snapshot::run(target, &mut report, &snapshot).await;
-        or_wrong(&mut report, done);
-    } else {
-        report.note("Skipped: there is no Daytona API key.");
-    }
+    // Without a readable stack its snapshot is unknown.
+    let _ = target.stack().await;
+    report.note(&format!(
+        "It stays, because another stack may start from the same one. When none does, and DAYTONA_API_KEY is set: bobbin {} snapshot --remove --name {}",
+        target.said(),
+        target.parameter("DaytonaSnapshot").unwrap_or("NAME")
+    ));
     report.step("The keys in the stack's secrets");
     let done = secrets::run(target, &mut report, &secrets::forget_all(dry_run)).await;
     or_wrong(&mut report, done);

@@ -206,8 +206,11 @@ fn unverified(target: &StackTarget, app: &Application, address: &str) -> String 
             " The stack has this application's public key, so check whether the ingress runs: its log group in CloudWatch, and GET /health at its address.",
         ),
         Some(_) => words.push_str(&format!(
-            " The stack has the public key of another application: sam deploy --parameter-overrides DiscordApplicationId={} DiscordPublicKey={}",
-            app.id, app.verify_key
+            " The stack has the public key of another application: {}",
+            target.sam_deploy(&format!(
+                "DiscordApplicationId={} DiscordPublicKey={}",
+                app.id, app.verify_key
+            ))
         )),
         None => words.push_str(&format!(
             " Deploy with this application's id and key first: DiscordApplicationId={} DiscordPublicKey={}",

@@ -15,6 +15,8 @@ use serde_json::{Map, Value, json};
 use super::report::Report;
 use crate::target::StackTarget;
 
+/// Package of this program, for `cargo run`.
+const PACKAGE: &str = env!("CARGO_PKG_NAME");
 /// Docker Desktop's name for the host.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
 
@@ -151,7 +153,8 @@ pub async fn run(
         "{file} has every variable of Ingress, Worker and Sweeper for the stack {}; it contains no keys",
         stack.name()
     ));
-    report.note(&how_to_go_on(target, stack, &file.to_string()));
+    let is_laptop = matches!(target.laptop(), Ok(Some(_)));
+    report.note(&how_to_go_on(&target.said(), is_laptop, stack.region(), &file.to_string()));
     if !is_of(target)? {
         report.note("The functions then work on the deployed stack itself: a Sweeper that you invoke really deletes sandboxes there.");
     }
@@ -187,17 +190,14 @@ fn is_of(target: &StackTarget) -> Result<bool, String> {
     Ok(target.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
 }
 
-fn how_to_go_on(target: &StackTarget, stack: &Deployed, file: &str) -> String {
-    let keys = match target.laptop() {
-        Ok(Some(_)) => {
-            format!("eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n", target.said())
-        }
-        _ => String::new(),
+fn how_to_go_on(said: &str, is_laptop: bool, region: &str, file: &str) -> String {
+    let keys = if is_laptop {
+        format!("eval \"$(cargo run -q -p {PACKAGE} -- {said} credentials)\"\n")
+    } else {
+        String::new()
     };
     format!(
-        "cargo run -p bobbin -- {} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {} --env-vars {file} --event event.json",
-        target.said(),
-        stack.region(),
+        "cargo run -p {PACKAGE} -- {said} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {region} --env-vars {file} --event event.json"
     )
 }
 
@@ -248,4 +248,23 @@ fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
         functions.insert(function.to_owned(), Value::Object(values));
     }
     Ok(Value::Object(functions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_commands_name_this_package() {
+        let told = how_to_go_on("--laptop", true, "eu-central-1", "env.json");
+        assert_eq!(
+            told,
+            "cargo run -p bobbin-cli -- --laptop event events/discord/ping.json --file event.json
+eval \"$(cargo run -q -p bobbin-cli -- --laptop credentials)\"
+sam local invoke Ingress --region eu-central-1 --env-vars env.json --event event.json"
+        );
+        let told = how_to_go_on("--stack mine", false, "eu-central-1", "env.json");
+        assert!(told.starts_with("cargo run -p bobbin-cli -- --stack mine event "), "{told}");
+        assert!(!told.contains("credentials"), "{told}");
+    }
 }

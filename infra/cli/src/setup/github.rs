@@ -260,9 +260,12 @@ fn left(target: &StackTarget, report: &mut Report, made: &MadeApp) {
         && target.overrides().forge.github_app == made.slug;
     if !deployed {
         report.left(&format!(
-            "Deploy the stack with it: sam deploy --parameter-overrides GitHubAppId={} {}",
-            made.client_id,
-            with_app(overrides, &made.slug)
+            "Deploy the stack with it: {}",
+            target.sam_deploy(&format!(
+                "GitHubAppId={} {}",
+                made.client_id,
+                with_app(overrides, &made.slug)
+            ))
         ));
     }
     report.note(&format!(

@@ -22,12 +22,18 @@ pub struct SecretsOptions {
     /// Remove this key (repeatable), by its name in the environment; nothing is stored then
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
     pub forget: Vec<&'static ProvidedKey>,
+    /// Ask for this key (repeatable), although the stack has it; no other key is stored then
+    #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name), conflicts_with = "forget")]
+    pub replace: Vec<&'static ProvidedKey>,
     /// Give up sandboxes that are in another account than the keys, and record the current accounts
     #[arg(long, conflicts_with = "forget")]
     pub other_account: bool,
     /// Show what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// It is one of many steps, which may have no key to store.
+    #[arg(skip)]
+    pub is_step: bool,
 }
 
 /// Change to a key.
@@ -47,16 +53,23 @@ pub async fn run(
     report: &mut Report,
     options: &SecretsOptions,
 ) -> Result<(), String> {
-    let changes = if options.forget.is_empty() {
+    let changes = if !options.forget.is_empty() {
+        let forget = |key: &&'static ProvidedKey| (key.name(), (*key, KeyChange::Forget));
+        options.forget.iter().map(forget).collect()
+    } else if !options.replace.is_empty() {
+        replaced(target, options).await?
+    } else {
         let mut changes = given();
         if !options.from_env && std::io::stdin().is_terminal() {
             typed(target, &mut changes).await?;
         }
         changes
-    } else {
-        let forget = |key: &&'static ProvidedKey| (key.name(), (*key, KeyChange::Forget));
-        options.forget.iter().map(forget).collect()
     };
+    if changes.is_empty() && !options.is_step && !options.other_account {
+        target.stack().await?;
+        report.left("No key was given, so nothing is stored; --replace NAME asks for one that the stack has");
+        return Ok(());
+    }
     if !options.other_account {
         let set = changes.values().filter_map(|(key, change)| match change {
             KeyChange::Set(value) => Some((key.name(), value)),
@@ -120,16 +133,50 @@ async fn typed(target: &StackTarget, changes: &mut KeyChanges) -> Result<(), Str
         if known {
             continue;
         }
-        tell!("  {} ({})", key.title, key.found);
-        let line = rpassword::prompt_password("  Type or paste it (it is not shown), or press Enter to skip it: ")
-            .map_err(|e| format!("The terminal cannot be read: {e}. Give the keys in the environment, with --from-env."))?;
-        let line = line.trim();
-        if !line.is_empty() {
-            let value = Secret::from(line.to_owned());
+        if let Some(value) = prompted(key)? {
             changes.insert(key.name(), (key, KeyChange::Set(value)));
         }
     }
     Ok(())
+}
+
+/// The values that replace those of the stack: typed, or where nobody is asked those of the environment.
+async fn replaced(target: &StackTarget, options: &SecretsOptions) -> Result<KeyChanges, String> {
+    let stored = target.stored().await?;
+    let is_asked = !options.from_env && std::io::stdin().is_terminal();
+    let mut changes = KeyChanges::new();
+    for key in &options.replace {
+        let value = if is_asked { prompted(key)? } else { of_environment(key) };
+        let value = value.ok_or_else(|| {
+            format!(
+                "No {} was given, so nothing is stored. Type it in a terminal, or set {} and add --from-env.",
+                key.title, key.variable
+            )
+        })?;
+        if stored.iter().any(|(one, had)| one == key && *had == value) {
+            return Err(format!(
+                "The stack has this {} already, so nothing is stored. Create a new one: {}.",
+                key.title, key.found
+            ));
+        }
+        changes.insert(key.name(), (*key, KeyChange::Set(value)));
+    }
+    Ok(changes)
+}
+
+/// Asks for a key in the terminal; `None` if it is skipped.
+fn prompted(key: &ProvidedKey) -> Result<Option<Secret>, String> {
+    tell!("  {} ({})", key.title, key.found);
+    let line = rpassword::prompt_password(
+        "  Type or paste it (it is not shown), or press Enter to skip it: ",
+    )
+    .map_err(|e| {
+        format!(
+            "The terminal cannot be read: {e}. Give the keys in the environment, with --from-env."
+        )
+    })?;
+    let line = line.trim();
+    Ok((!line.is_empty()).then(|| Secret::from(line.to_owned())))
 }
 
 async fn write(

@@ -128,7 +128,10 @@ async fn ingress(target: &StackTarget, report: &mut Report) -> Result<(), String
                 &format!(
                     "The ingress answers {status} to a request that {name} has not signed; 401 is right"
                 ),
-                "Deploy the template of this version: sam build && sam deploy",
+                &format!(
+                    "Deploy the template of this version: sam build && {}",
+                    target.sam_deploy("")
+                ),
             ),
         }
     }

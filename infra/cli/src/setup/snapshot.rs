@@ -74,7 +74,7 @@ impl Default for SnapshotOptions {
     }
 }
 
-/// Builds or removes the snapshot.
+/// Builds or removes the snapshot. Returns its name if it is ready.
 ///
 /// # Errors
 /// What failed; with advice.
@@ -82,7 +82,7 @@ pub async fn run(
     target: &StackTarget,
     report: &mut Report,
     options: &SnapshotOptions,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let image = &options.image;
     let named = image.daemon.as_ref().zip(image.daemon_sha512.as_ref());
     let daemon = named.map(|(url, sha512)| DaemonBinary::new(url, sha512));
@@ -92,13 +92,15 @@ pub async fn run(
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| snapshot_name(&text));
     if options.remove {
-        return remove(target, report, &daytona, &name, options).await;
+        remove(target, report, &daytona, &name, options).await?;
+        return Ok(None);
     }
-    if build(report, &daytona, (&name, &text), options).await? {
-        deployed(target, report, &name).await;
-        older(report, &daytona, &name).await;
+    if !build(report, &daytona, (&name, &text), options).await? {
+        return Ok(None);
     }
-    Ok(())
+    deployed(target, report, &name).await;
+    older(report, &daytona, &name).await;
+    Ok(Some(name))
 }
 
 /// Makes sure that the snapshot exists and is ready. False: a dry run left it undone.
@@ -262,8 +264,10 @@ async fn remove(
     let _ = target.stack().await;
     if target.parameter("DaytonaSnapshot") == Some(name) && !options.anyway {
         return Err(format!(
-            "The stack {} creates its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway.",
-            target.stack_name()
+            "The stack {} creates its sandboxes from {name}. Deploy without it first ({}), or add --anyway.",
+            target.stack_name(),
+            // SAM takes an empty value in quotes alone.
+            target.sam_deploy("'DaytonaSnapshot=\"\"'")
         ));
     }
     if options.dry_run {
@@ -277,13 +281,14 @@ async fn remove(
 
 /// Reports whether and how the stack uses it.
 async fn deployed(target: &StackTarget, report: &mut Report, name: &str) {
-    let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
+    let parameter = format!("DaytonaSnapshot={name}");
     match target.stack().await {
         Ok(_) if target.parameter("DaytonaSnapshot") == Some(name) => {
             report.right("The stack creates its sandboxes from it");
         }
-        Ok(_) => report.left(&format!("The stack does not use it yet: {deploy}")),
-        Err(_) => report.note(&format!("For sam deploy: DaytonaSnapshot={name}")),
+        Ok(_) => report
+            .left(&format!("The stack does not use it yet: {}", target.sam_deploy(&parameter))),
+        Err(_) => report.note(&format!("For sam deploy: {parameter}")),
     }
 }
 

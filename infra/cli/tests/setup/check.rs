@@ -37,7 +37,7 @@ async fn check_explains_each_wrong_setting() {
         parameters: vec![
             ("DiscordPublicKey", "ab".repeat(32)),
             ("AllowedGuilds", "-".to_owned()),
-            ("AllowedTeams", "T999".to_owned()),
+            ("AllowedTeams", "T999, T998".to_owned()),
             ("DaytonaSnapshot", "gone".to_owned()),
             ("Model", "openai/gpt-5".to_owned()),
         ],
@@ -57,9 +57,9 @@ async fn check_explains_each_wrong_setting() {
     said.is(1, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
   ok    Discord: the bot token of DISCORD_BOT_TOKEN is that of the application Bobbin ({APPLICATION})
   WRONG Discord: the stack has another application's id or public key, or none; it would refuse Discord's requests
-        sam deploy --parameter-overrides DiscordPublicKey={}
+        sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides DiscordPublicKey={}
   WRONG Discord: AllowedGuilds is empty, so nobody may use it there
-        sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu
+        sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu
   note  Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that
   note  Discord: people who manage a server add the application with this link; it asks for no privileged intent:
         {}
@@ -70,7 +70,7 @@ async fn check_explains_each_wrong_setting() {
         Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.
   note  Slack: it has more scopes than needed: admin
   WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there
-        sam deploy --parameter-overrides AllowedTeams={team}
+        sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides AllowedTeams=T999,T998,{team}
   note  Daytona: the API key of DAYTONA_API_KEY lacks manage:secrets, so the model keys are in the sandboxes' environment, where the agent can read them; create a key with this permission at https://app.daytona.io/dashboard/keys
   WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid forever, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
         Create one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
@@ -82,7 +82,7 @@ async fn check_explains_each_wrong_setting() {
   ok    OpenRouter: the key of OPENROUTER_API_KEY is valid, $4.50 left to spend
   ok    OpenRouter: the management key of OPENROUTER_MANAGEMENT_KEY is valid: budgets are enforced there
   WRONG Models: the stack's model is openai/gpt-5, and there is no key for openai
-        Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model
+        Give that provider's key, or another model: sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides Model=provider/model
   note  GitHub: no app, so private repositories and pull requests are off; bobbin github app makes one
 ", world.public_key, link()));
 }

@@ -35,5 +35,5 @@ async fn unverifiable_discord_endpoint_is_explained() {
         vec![("DiscordPublicKey", "ab".repeat(32)), ("Ingress", "http://127.0.0.1:9".to_owned())];
     let other = World::with(Options { parameters, ..Options::default() }).await;
     let refused = other.run(&["discord", "endpoint"], &TOKEN).await;
-    refused.refused(&format!("The stack has the public key of another application: sam deploy --parameter-overrides DiscordApplicationId={APPLICATION} DiscordPublicKey={}", other.public_key));
+    refused.refused(&format!("The stack has the public key of another application: sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides DiscordApplicationId={APPLICATION} DiscordPublicKey={}", other.public_key));
 }

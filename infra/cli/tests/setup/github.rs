@@ -145,7 +145,12 @@ async fn app_is_made_in_the_browser() {
         out.contains("  ok    The GitHub App Bobbin of ours (bobbin-of-ours) of laptop is made: "),
         "{out}"
     );
-    assert!(out.contains("sam deploy --parameter-overrides GitHubAppId=Iv"), "{out}");
+    assert!(
+        out.contains(
+            "sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides GitHubAppId=Iv"
+        ),
+        "{out}"
+    );
     assert!(out.contains("\\\"github_app\\\":\\\"bobbin-of-ours\\\""), "{out}");
     assert!(out.contains("/apps/bobbin-of-ours/installations/new"), "{out}");
 

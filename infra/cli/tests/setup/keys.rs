@@ -76,7 +76,10 @@ async fn keys_are_stored_per_function_secret() {
 #[tokio::test]
 async fn nothing_is_stored_without_keys() {
     let world = World::start().await;
-    world.run(&["secrets"], &[]).await.is(0, "  note  No key was given, so nothing is stored.\n");
+    world.run(&["secrets"], &[]).await.is(
+        3,
+        "  to do No key was given, so nothing is stored; --replace NAME asks for one that the stack has\n",
+    );
     let unknown = world.run(&["secrets", "--forget", "STACK_KEY"], &[]).await;
     assert_eq!(unknown.code, 2);
     assert!(
@@ -86,6 +89,29 @@ async fn nothing_is_stored_without_keys() {
     );
     let stackless = world.run(&["secrets", "--stack", "other"], &KEYED).await;
     stackless.refused("There is no stack other in us-east-1.");
+}
+
+#[tokio::test]
+async fn replaced_key_is_a_new_one() {
+    let world = World::start().await;
+    let old = [("OPENAI_API_KEY", "leaked")];
+    assert_eq!(world.run(&["secrets"], &old).await.code, 0);
+    let replace = ["secrets", "--from-env", "--replace", "OPENAI_API_KEY"];
+    let same = world.run(&replace, &old).await;
+    same.refused("The stack has this OpenAI API key already, so nothing is stored.");
+    for arguments in [&replace[..], &["secrets", "--replace", "OPENAI_API_KEY"]] {
+        let none = world.run(arguments, &[]).await;
+        none.refused("No OpenAI API key was given, so nothing is stored.");
+    }
+    let new = [("OPENAI_API_KEY", "new"), ("SLACK_BOT_TOKEN", SLACK_TOKEN)];
+    world.run(&replace, &new).await.is(
+        0,
+        "  ok    OpenAI API key was another one and is replaced
+  note  The functions use a changed key automatically; no deployment is needed.
+",
+    );
+    let held = world.secret("WorkerSecret").await;
+    assert_eq!(held, json!({"kept": "as it is", "openai_api_key": "new"}), "no other key");
 }
 
 /// In a terminal, what neither environment nor stack has is asked for. `script` (of every Linux) gives the program one.
@@ -105,4 +131,18 @@ async fn terminal_prompts_for_missing_keys() {
         json!({"kept": "as it is", "slack_bot_token": SLACK_TOKEN, "discord_bot_token": DISCORD_TOKEN})
     );
     assert_eq!(world.secret("ProviderSecret").await, json!({"daytona_api_key": DAYTONA_KEY}));
+}
+
+/// A key that has leaked is asked for although the stack has it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn terminal_prompts_for_replaced_key() {
+    let world = World::start().await;
+    let stored = world.run(&["secrets"], &[("ANTHROPIC_API_KEY", "leaked")]).await;
+    assert_eq!(stored.code, 0, "{}", stored.err);
+    let command = "secrets --replace ANTHROPIC_API_KEY";
+    let said = world.type_in(command, "Enter to skip it: ", &[MODEL_KEY]).await;
+    assert!(said.contains("  ok    Anthropic API key was another one and is replaced"), "{said}");
+    let held = world.secret("WorkerSecret").await;
+    assert_eq!(held, json!({"kept": "as it is", "anthropic_api_key": MODEL_KEY}));
 }

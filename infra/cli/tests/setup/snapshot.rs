@@ -28,7 +28,7 @@ async fn snapshot_is_built_activated_and_removed() {
     let world = World::start().await;
     let name = name();
     let deploy = format!(
-        "  to do The stack does not use it yet: sam deploy --parameter-overrides DaytonaSnapshot={name}\n"
+        "  to do The stack does not use it yet: sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides DaytonaSnapshot={name}\n"
     );
     let dry = world.run(&["snapshot", "--dry-run"], &KEY).await;
     dry.is(3, &format!("  to do Snapshot {name} would be built\n"));
@@ -104,7 +104,7 @@ async fn used_snapshot_is_not_removed() {
     assert_eq!(built.code, 0, "{}{}", built.out, built.err);
     built.holds("  ok    The stack creates its sandboxes from it\n  note  bobbin-sandbox-0123456789ab belongs to another version; when nothing uses it: bobbin snapshot --remove --name bobbin-sandbox-0123456789ab\n");
     let kept = world.run(&["snapshot", "--remove"], &KEY).await;
-    kept.refused(&format!("The stack bobbin creates its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
+    kept.refused(&format!("The stack bobbin creates its sandboxes from {name}. Deploy without it first (sam deploy --stack-name bobbin --region us-east-1 --parameter-overrides 'DaytonaSnapshot=\"\"'), or add --anyway."));
     let removed = world.run(&["snapshot", "--remove", "--anyway"], &KEY).await;
     removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
     let older = ["snapshot", "--remove", "--name", "bobbin-sandbox-0123456789ab"];

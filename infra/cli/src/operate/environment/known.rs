@@ -221,6 +221,8 @@ fn words(answer: &KnownAnswer, settings: &Settings, told: &[Vec<String>], now_ms
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use bobbin_core::base::person::{Membership, Person};
     use bobbin_core::records::prebuild::{BuildKey, BuiltProject};
     use bobbin_core::records::recipe::RecipeSource;
@@ -228,6 +230,7 @@ mod tests {
     use bobbin_core::records::set_up::{RanStep, SetUp, StepEnd};
     use bobbin_core::tenant::project_secrets::ProjectSecret;
     use bobbin_core::tenant::settings::SettingsChange;
+    use serde_json::Value;
 
     use super::*;
 
@@ -295,8 +298,8 @@ mod tests {
         assert!(json.contains("registry.acme.dev") && !json.contains("-value"), "{json}");
     }
 
-    #[test]
-    fn prebuild_and_last_end_come_from_the_record() {
+    /// A prebuild, and a later build that failed.
+    fn builder() -> SandboxRecord {
         let mut record = SandboxRecord::default();
         record.snapshots.push(KeptSnapshot {
             name: "bobbin-snapshot".to_owned(),
@@ -322,6 +325,32 @@ mod tests {
             at_ms: 2 * DAY_MS,
             trouble: Some("it failed".to_owned()),
         });
+        record
+    }
+
+    #[test]
+    fn json_page_shows_every_field() {
+        let record = builder();
+        let mut answer = of_settings_alone(&Settings::default(), "acme/api");
+        answer.last.extend(last(None, &record).map(|(last, _)| last));
+        answer.prebuilds = kept(None, &record, DAY_MS).collect();
+        let told = serde_json::to_value(&answer).expect("JSON");
+        let page = include_str!("../../../../../docs/appendix/JSON.md");
+        let shown = page.split("```").find(|part| part.contains("\"open_everywhere\""));
+        let shown = shown.expect("it is on the page").trim_start_matches("json");
+        let shown: Value = serde_json::from_str(shown).expect("JSON");
+        for place in ["", "/prebuilds/0", "/last/0", "/last/0/steps/0"] {
+            let keys = |answer: &Value| -> BTreeSet<String> {
+                let object = answer.pointer(place).and_then(Value::as_object).expect(place);
+                object.keys().cloned().collect()
+            };
+            assert_eq!(keys(&shown), keys(&told), "{place}");
+        }
+    }
+
+    #[test]
+    fn prebuild_and_last_end_come_from_the_record() {
+        let record = builder();
         let mut answer = of_settings_alone(&Settings::default(), "acme/api");
         answer.tenant = "slack:T1".to_owned();
         let (one, lines) = last(Some("vercel".to_owned()), &record).expect("an end");

@@ -25,7 +25,6 @@ use crate::time::{pause, span, when};
 const LOOK_MS: u64 = 1_000;
 /// How long a new key may take to count, if its provider accepts it.
 const TRIED_MS: u64 = 30_000;
-const NOT_ON: &str = "Tenants cannot store their own keys in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
 
 #[derive(Serialize)]
 struct KeysAnswer {
@@ -52,7 +51,12 @@ struct KeyLine {
 
 pub async fn run(stack: &Stack, what: &SetupKey) -> Result<Output, CommandError> {
     let tenant = &what.tenant;
-    let page = stack.keys_page()?.ok_or(NOT_ON)?;
+    let page = stack.keys_page()?.ok_or_else(|| {
+        format!(
+            "Tenants cannot store their own keys in this stack. To switch that on: {}",
+            stack.sam_deploy("TenantCredentials=yes")
+        )
+    })?;
     let settings = settings(stack, tenant).await?;
     let Some(provider) = &what.provider else {
         let (text, status) = if settings.own_keys.is_empty() {

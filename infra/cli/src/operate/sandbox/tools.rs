@@ -13,8 +13,6 @@ use super::super::stack::Stack;
 use super::chosen;
 use crate::output::{CommandError, ExitStatus, Output};
 
-const NOT_ON: &str = "The tools are off in this stack. To switch them on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
-
 /// The JSON answer.
 #[derive(Serialize)]
 struct ToolsAnswer {
@@ -29,7 +27,12 @@ struct ToolsAnswer {
 }
 
 pub async fn run(stack: &Stack, what: &OpenTools) -> Result<Output, CommandError> {
-    let address = stack.tools().ok_or(NOT_ON)?;
+    let address = stack.tools().ok_or_else(|| {
+        format!(
+            "The tools are off in this stack. To switch them on: {} (it takes effect with a Concurrency of 200 or more).",
+            stack.sam_deploy("ServeTools=yes")
+        )
+    })?;
     let chosen = chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
     let record = &chosen.record;
     if !record.is_alive() {

@@ -15,19 +15,23 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
     let Ok(stack) = target.stack().await else {
         return;
     };
-    if let Some(words) = unprotected(target.parameter("ProtectTable")) {
-        report.note(words);
+    // The laptop stack has no AWS account.
+    if !matches!(target.laptop(), Ok(None)) {
+        return;
+    }
+    if is_unprotected(target.parameter("ProtectTable")) {
+        report.note(&format!(
+            "Stack: its table can be deleted by mistake; now that it is deployed, protect it: {}",
+            target.sam_deploy("ProtectTable=yes")
+        ));
     }
     let share = target.parameter("Concurrency");
     let Some(share) = share.and_then(|share| share.parse().ok()) else {
         return;
     };
-    // The laptop stack has no AWS account.
-    if !matches!(target.laptop(), Ok(None)) {
-        return;
-    }
+    let deploy = |share: u64| target.sam_deploy(&format!("Concurrency={share}"));
     match stack.concurrency().await {
-        Ok(limit) => match room(share, limit, stack.region()) {
+        Ok(limit) => match room(share, limit, stack.region(), deploy) {
             AccountLimit::Enough(words) => report.right(&words),
             AccountLimit::Scarce(words) => report.note(&words),
             AccountLimit::Missing(words, advice) => report.wrong(&words, &advice),
@@ -36,11 +40,9 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
     }
 }
 
-/// Reports a table without deletion protection.
-fn unprotected(parameter: Option<&str>) -> Option<&'static str> {
-    (parameter == Some("no")).then_some(
-        "Stack: its table can be deleted by mistake; now that it is deployed, protect it: sam deploy --parameter-overrides ProtectTable=yes",
-    )
+/// Whether the table has no deletion protection. A stack of an earlier template lacks the parameter.
+fn is_unprotected(parameter: Option<&str>) -> bool {
+    parameter == Some("no")
 }
 
 /// An account's limit, judged for a stack.
@@ -55,14 +57,13 @@ pub enum AccountLimit {
 }
 
 /// Judges the stack's parameter `Concurrency` by the account's limit of concurrent executions in the stack's region
-/// (`ConcurrentExecutions` of Lambda's `GetAccountSettings`).
-pub fn room(share: u64, limit: u64, region: &str) -> AccountLimit {
+/// (`ConcurrentExecutions` of Lambda's `GetAccountSettings`). `deploy` writes the command that changes it.
+pub fn room(share: u64, limit: u64, region: &str, deploy: impl Fn(u64) -> String) -> AccountLimit {
     let raise = |to: u64| {
         format!(
             "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value {to} --region {region}"
         )
     };
-    let deploy = |share: u64| format!("sam deploy --parameter-overrides Concurrency={share}");
     let fitting = SHARES.into_iter().filter(|one| *one <= limit).max();
     if share > limit {
         let lower = match fitting {
@@ -101,47 +102,51 @@ pub fn room(share: u64, limit: u64, region: &str) -> AccountLimit {
 mod tests {
     use super::*;
 
+    fn deploy(share: u64) -> String {
+        format!("sam deploy --stack-name mine --parameter-overrides Concurrency={share}")
+    }
+
     #[test]
     fn missing_concurrency_offers_both_remedies() {
         assert_eq!(
-            room(1000, 10, "eu-central-1"),
+            room(1000, 10, "eu-central-1", deploy),
             AccountLimit::Missing(
                 "Lambda: the stack expects 1000 concurrent executions, and this account has 10 in eu-central-1".to_owned(),
-                "Lower it: sam deploy --parameter-overrides Concurrency=10\nor raise the account's limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1".to_owned(),
+                "Lower it: sam deploy --stack-name mine --parameter-overrides Concurrency=10\nor raise the account's limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1".to_owned(),
             )
         );
-        let AccountLimit::Missing(_, advice) = room(10, 5, "eu-central-1") else {
+        let AccountLimit::Missing(_, advice) = room(10, 5, "eu-central-1", deploy) else {
             panic!("5 are not 10");
         };
         assert!(advice.starts_with("Raise the account's limit"), "{advice}");
         assert!(
-            matches!(room(2000, 1999, "x"), AccountLimit::Missing(_, advice) if advice.contains("Concurrency=1000\n") && advice.contains("--desired-value 2000"))
+            matches!(room(2000, 1999, "x", deploy), AccountLimit::Missing(_, advice) if advice.contains("Concurrency=1000\n") && advice.contains("--desired-value 2000"))
         );
     }
 
     #[test]
     fn small_account_is_advised_to_grow() {
-        let AccountLimit::Scarce(words) = room(10, 10, "eu-central-1") else {
+        let AccountLimit::Scarce(words) = room(10, 10, "eu-central-1", deploy) else {
             panic!("it works");
         };
         assert_eq!(
             words,
             "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can block workers
 Raise the limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1
-then: sam deploy --parameter-overrides Concurrency=1000"
+then: sam deploy --stack-name mine --parameter-overrides Concurrency=1000"
         );
     }
 
     #[test]
     fn grown_account_suggests_more_concurrency() {
         assert!(
-            matches!(room(10, 1000, "x"), AccountLimit::Scarce(words) if words.ends_with("Concurrency=1000"))
+            matches!(room(10, 1000, "x", deploy), AccountLimit::Scarce(words) if words.ends_with("Concurrency=1000"))
         );
         assert!(
-            matches!(room(100, 450, "x"), AccountLimit::Scarce(words) if words.ends_with("Concurrency=200"))
+            matches!(room(100, 450, "x", deploy), AccountLimit::Scarce(words) if words.ends_with("Concurrency=200"))
         );
         assert_eq!(
-            room(200, 1000, "x"),
+            room(200, 1000, "x", deploy),
             AccountLimit::Enough(
                 "Lambda: the stack has 200 of the 1000 concurrent executions that this account has in x"
                     .to_owned()
@@ -159,10 +164,6 @@ then: sam deploy --parameter-overrides Concurrency=1000"
 
     #[test]
     fn unprotected_table_is_reported() {
-        let words = unprotected(Some("no"));
-        assert!(words.is_some_and(|words| words.ends_with("ProtectTable=yes")));
-        assert_eq!(unprotected(Some("yes")), None);
-        // A stack of an earlier template lacks the parameter.
-        assert_eq!(unprotected(None), None);
+        assert_eq!([Some("no"), Some("yes"), None].map(is_unprotected), [true, false, false]);
     }
 }

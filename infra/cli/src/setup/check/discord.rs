@@ -65,13 +65,16 @@ fn agrees(target: &StackTarget, report: &mut Report, app: &Application) {
     } else {
         report.wrong(
             "Discord: the stack has another application's id or public key, or none; it would refuse Discord's requests",
-            &format!("sam deploy --parameter-overrides {}", differs.join(" ")),
+            &target.sam_deploy(&differs.join(" ")),
         );
     }
     if target.parameter("AllowedGuilds").is_none() {
         report.wrong(
             "Discord: AllowedGuilds is empty, so nobody may use it there",
-            "sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu",
+            &format!(
+                "{}, the server's id: with Developer Mode on, Copy ID in the server's menu",
+                target.sam_deploy("AllowedGuilds=ID")
+            ),
         );
     }
 }

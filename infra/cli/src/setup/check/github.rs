@@ -51,14 +51,20 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
     };
     match github.app().await {
         Ok(app) => the_app(report, &app, &key, &overrides.github_app),
-        Err(why) => return not_the_app(report, &why, &key, &id),
+        Err(why) => return not_the_app(target, report, &why, &key, &id),
     }
     installations(report, &github).await;
     hook(target, report, &github).await;
     secrets(target, report, &id).await;
 }
 
-fn not_the_app(report: &mut Report, why: &NotTheApp, key: &FoundSecret, id: &str) {
+fn not_the_app(
+    target: &StackTarget,
+    report: &mut Report,
+    why: &NotTheApp,
+    key: &FoundSecret,
+    id: &str,
+) {
     let source = key.source;
     match why {
         NotTheApp::Clock => report.wrong(
@@ -71,7 +77,10 @@ fn not_the_app(report: &mut Report, why: &NotTheApp, key: &FoundSecret, id: &str
         ),
         NotTheApp::Id => report.wrong(
             &format!("GitHub: there is no app {id}"),
-            "Deploy with the client id from the app's settings: sam deploy --parameter-overrides GitHubAppId=CLIENT_ID. On a GitHub Enterprise Server, check github_api of the parameter Overrides.",
+            &format!(
+                "Deploy with the client id from the app's settings: {}\nOn a GitHub Enterprise Server, check github_api of the parameter Overrides.",
+                target.sam_deploy("GitHubAppId=CLIENT_ID")
+            ),
         ),
         NotTheApp::Failed(error) => report.wrong(
             &format!("GitHub: the key of {source} could not be tried: {error}"),

@@ -23,8 +23,13 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
             let prefix = model.split('/').next().unwrap_or_default();
             if !keyed.contains(&prefix) {
                 report.wrong(
-                    &format!("Models: the stack's model is {model}, and there is no key for {prefix}"),
-                    "Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model",
+                    &format!(
+                        "Models: the stack's model is {model}, and there is no key for {prefix}"
+                    ),
+                    &format!(
+                        "Give that provider's key, or another model: {}",
+                        target.sam_deploy("Model=provider/model")
+                    ),
                 );
             }
         }

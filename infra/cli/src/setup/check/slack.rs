@@ -72,7 +72,7 @@ async fn installed_app(
     if target.stack().await.is_ok() && !lists(target.parameter("AllowedTeams"), team) {
         report.wrong(
             &format!("Slack: AllowedTeams does not list {team}, so nobody may use it there"),
-            &format!("sam deploy --parameter-overrides AllowedTeams={team}"),
+            &target.sam_deploy_listing("AllowedTeams", team),
         );
     }
 }

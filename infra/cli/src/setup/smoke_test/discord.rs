@@ -57,7 +57,7 @@ pub async fn run(
         let words = discord.words_of_channel(id).await;
         let words = words.map_err(|error| told(&error, None, &app.id))?;
         let there = words.iter().any(|words| words.contains(&task.word));
-        tell_answer(report, &task, there);
+        tell_answer(target, report, &task, there);
     }
     tidy(target, stack, report, &turn, options).await
 }
@@ -80,7 +80,7 @@ async fn channel_of(
     if !lists(target.parameter("AllowedGuilds"), &guild) {
         report.wrong(
             &format!("AllowedGuilds does not list {guild}, the server of that channel: the test works, but people would be refused"),
-            &format!("sam deploy --parameter-overrides AllowedGuilds={guild}"),
+            &target.sam_deploy_listing("AllowedGuilds", &guild),
         );
     }
     Ok((guild, found.name))

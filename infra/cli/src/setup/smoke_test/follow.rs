@@ -237,13 +237,16 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
 }
 
 /// Reports whether the answer is in the thread.
-pub fn tell_answer(report: &mut Report, task: &TestTask, is_there: bool) {
+pub fn tell_answer(target: &StackTarget, report: &mut Report, task: &TestTask, is_there: bool) {
     if is_there {
         report.right(&format!("The answer is in the thread: {}", task.word));
     } else {
         report.wrong(
             &format!("The turn has ended, but its thread does not contain {}", task.word),
-            "Read the thread: the model may have answered in its own words; set another model with sam deploy --parameter-overrides Model=provider/model",
+            &format!(
+                "Read the thread: the model may have answered in its own words; set another model with {}",
+                target.sam_deploy("Model=provider/model")
+            ),
         );
     }
 }

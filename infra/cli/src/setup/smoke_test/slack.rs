@@ -27,8 +27,9 @@ pub async fn run(
     let app = slack.installed().await.map_err(told)?.identity;
     if !lists(target.parameter("AllowedTeams"), &app.team) {
         return Err(format!(
-            "AllowedTeams does not list {}, the workspace of that token, so the ingress would refuse everything: sam deploy --parameter-overrides AllowedTeams={}",
-            app.team, app.team
+            "AllowedTeams does not list {}, the workspace of that token, so the ingress would refuse everything: {}",
+            app.team,
+            target.sam_deploy_listing("AllowedTeams", &app.team)
         ));
     }
 
@@ -60,7 +61,7 @@ pub async fn run(
         let words = slack.words_of_thread(channel, &root).await.map_err(told)?;
         // The first message is the prompt.
         let there = words.iter().skip(1).any(|words| words.contains(&task.word));
-        tell_answer(report, &task, there);
+        tell_answer(target, report, &task, there);
     }
     tidy(target, stack, report, &turn, options).await
 }
@@ -91,14 +92,13 @@ async fn mention(
             report.right("The ingress accepts the mention, signed as Slack signs it");
             Ok(())
         }
-        Ok(401) => {
-            Err("The ingress refuses the signature: the stack has another signing secret than this machine. Store this one: bobbin secrets.".to_owned())
-        }
-        Ok(status) => {
-            Err(format!(
-                "The ingress answers {status} to the mention: its log group in CloudWatch says why."
-            ))
-        }
+        Ok(401) => Err(format!(
+            "The ingress refuses the signature: the stack has another signing secret than this machine. Store this one: bobbin {} secrets.",
+            target.said()
+        )),
+        Ok(status) => Err(format!(
+            "The ingress answers {status} to the mention: its log group in CloudWatch says why."
+        )),
         Err(why) => Err(format!("The ingress does not answer the mention: {why}")),
     }
 }
