@@ -13,9 +13,10 @@ mod lines;
 mod opencode;
 mod stdio;
 
-use bobbin_agent_events::{Converted, Converter, UniversalEventData, error_said};
+use bobbin_agent_events::{Converted, Converter, error_said};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -23,7 +24,7 @@ pub(crate) use handed::Handed;
 
 use crate::agents::{AgentKind, InstalledAgent};
 use crate::host::Host;
-use crate::limits::ORDERS_MAX;
+use crate::limits::{LOOK_MS, ORDERS_MAX};
 use crate::state::{AskAnswer, SessionParameters, TurnEnd, TurnPrompt, WaitingAsk};
 
 /// An order to the agent.
@@ -111,27 +112,38 @@ pub(crate) struct Reports {
     sender: mpsc::Sender<AgentReport>,
     host: Arc<Host>,
     session: String,
+    /// The agent's own session, once known.
+    own: Arc<Mutex<Option<String>>>,
 }
 
 impl Reports {
     pub(crate) fn new(sender: mpsc::Sender<AgentReport>, host: Arc<Host>, session: &str) -> Self {
-        Self { sender, host, session: session.to_owned() }
+        Self { sender, host, session: session.to_owned(), own: Arc::default() }
     }
 
     pub(crate) async fn send(&self, report: AgentReport) {
         // Before anybody can learn of the end, by its event or otherwise, and continue.
-        let ends = match &report {
-            AgentReport::Ended { .. } => true,
-            AgentReport::Said(made) => {
-                made.iter().any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. }))
-            }
-            AgentReport::Ready { .. } | AgentReport::AgentSession(_) => false,
-        };
-        if ends {
+        if self.ends_turn(&report) {
             self.host.changes.end(&self.session).await;
         }
         // The receiver may be gone.
         let _ = self.sender.send(report).await;
+    }
+
+    fn ends_turn(&self, report: &AgentReport) -> bool {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        match report {
+            AgentReport::Ended { .. } => true,
+            AgentReport::Said(made) => made.iter().any(|one| one.ends_turn_of(own.as_deref())),
+            AgentReport::Ready { agent_session } => {
+                own.clone_from(agent_session);
+                false
+            }
+            AgentReport::AgentSession(id) => {
+                *own = Some(id.clone());
+                false
+            }
+        }
     }
 }
 
@@ -151,7 +163,12 @@ pub(crate) async fn drive(
                 Order::Prompt(prompt) => Order::Prompt(prompt.prepared(launch, host).await),
                 order => order,
             };
-            if ready.send(order).await.is_err() {
+            let is_taken = tokio::select! {
+                biased;
+                sent = ready.send(order) => sent.is_ok(),
+                () = closed(&orders) => false,
+            };
+            if !is_taken {
                 break;
             }
         }
@@ -167,6 +184,13 @@ pub(crate) async fn drive(
         host.changes.end(&launch.session).await;
     }
     down
+}
+
+/// Waits until the orders' sender is gone, whatever it has sent before.
+async fn closed(orders: &mpsc::Receiver<Order>) {
+    while !orders.is_closed() {
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
 }
 
 async fn speak(

@@ -37,6 +37,8 @@ pub(crate) const INPUTS_MAX: usize = 256;
 pub(crate) const BATCH_MAX: usize = 128;
 /// Orders to an agent waiting to be written.
 pub(crate) const ORDERS_MAX: usize = 64;
+/// Lines of an agent handled in a row, after which a waiting order comes first.
+pub(crate) const LINES_IN_ROW_MAX: u32 = 64;
 /// How long the creation of a session waits for its agent, which goes on starting after that.
 pub(crate) const OPEN_MS_MAX: u64 = 20_000;
 /// Time from an agent's start until it is ready.

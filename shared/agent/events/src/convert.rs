@@ -45,6 +45,16 @@ impl Converted {
         self.raw.as_ref().or_else(|| self.data.raw())
     }
 
+    /// Whether it ends a turn of this session of the agent, and not one of a subagent's.
+    #[must_use]
+    pub fn ends_turn_of(&self, agent_session: Option<&str>) -> bool {
+        let is_own = match (self.agent_session_id.as_deref(), agent_session) {
+            (Some(named), Some(own)) => named == own,
+            _ => true,
+        };
+        is_own && matches!(self.data, UniversalEventData::TurnEnded { .. })
+    }
+
     /// Builds the event.
     #[must_use]
     pub fn into_event(mut self, envelope: EventEnvelope) -> UniversalEvent {

@@ -87,9 +87,14 @@ fn told(text: &str) -> Changes {
     let changes = counts.lines().zip(files.lines());
     let files = changes
         .filter_map(|(counts, file)| {
-            let patch = patches.next().unwrap_or_default();
+            let mut patch = patches.next().unwrap_or_default();
             let mut counts = counts.split('\t').map(|count| count.parse().unwrap_or(0));
             let (status, path) = file.split_once('\t')?;
+            if status == "T" {
+                // A file replaced by a link, or the reverse, has two: a deletion and a creation.
+                patches.next();
+                patch = "";
+            }
             Some(ChangedFile {
                 file: path.to_owned(),
                 how: match status {
@@ -175,6 +180,26 @@ mod tests {
         shell(root, "cd project && printf 'four\n' >>a.txt", "");
         assert_eq!(changed(root, "t2"), ["a.txt Modified +1 -0 true"]);
         assert_eq!(shell(root, "cd project && git status --short", ""), " M a.txt\n?? image.bin\n");
+    }
+
+    #[test]
+    fn replaced_file_keeps_others_patches() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        assert_eq!(changed(root, "t0"), Vec::<String>::new());
+        for (turn, work) in [
+            ("t1", "cd project && ln -sf gone.txt a.txt && printf xy >gone.txt"),
+            ("t2", "cd project && rm a.txt && printf 'one\n' >a.txt && printf xyz >gone.txt"),
+        ] {
+            shell(root, work, "");
+            let files = told(&shell(root, SCRIPT, turn)).files;
+            let heads: Vec<_> =
+                files.iter().map(|one| (one.file.as_str(), one.patch.lines().next())).collect();
+            let expected =
+                [("a.txt", None), ("gone.txt", Some("diff --git a/gone.txt b/gone.txt"))];
+            assert_eq!(heads, expected, "{turn}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::stdio::{AgentProtocol, ProtocolStep};
 use super::{AgentLaunch, AgentReport, Down, Handed, Order, refused, text};
 use crate::process::Program;
-use crate::state::{AskAnswer, PermissionMode, PromptAttachment, TurnEnd};
+use crate::state::{AskAnswer, PermissionMode, PromptAttachment, TurnEnd, WaitingAsk};
 
 const VERSION: u64 = 1;
 const INITIALIZE: &str = "bobbin-initialize";
@@ -217,8 +217,8 @@ impl Acp {
         vec![ProtocolStep::Report(AgentReport::Ended { turn, ended })]
     }
 
-    fn answer(&mut self, ask: &str, answer: &AskAnswer) -> Vec<ProtocolStep> {
-        let Some(request) = self.asks.remove(ask) else {
+    fn answer(&mut self, ask: &WaitingAsk, answer: &AskAnswer) -> Vec<ProtocolStep> {
+        let Some(request) = self.asks.remove(ask.id()) else {
             return Vec::new();
         };
         let selected = |kinds: &[&str]| match option_of(&request, kinds) {
@@ -230,7 +230,7 @@ impl Acp {
             AskAnswer::Always => selected(&["allow_always", "allow_once"]),
             AskAnswer::Reject => selected(&["reject_once", "reject_always"]),
             AskAnswer::Answers(answers) => {
-                json!({"action": "accept", "content": content(&request, answers)})
+                json!({"action": "accept", "content": content(&request, ask, answers)})
             }
             AskAnswer::Declined => json!({"action": "decline"}),
         };
@@ -263,39 +263,63 @@ fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
     })
 }
 
-/// Answers by the properties of the form, in their order. Properties for notes on another one are skipped.
-fn content(request: &Value, answers: &[Vec<String>]) -> Value {
-    let properties = request["params"]["requestedSchema"]["properties"].as_object();
-    let questions = properties.into_iter().flatten().filter(|(name, _)| !is_note(name));
-    let content = questions
-        .zip(answers)
-        .filter(|(_, labels)| !labels.is_empty())
-        .map(|((name, schema), labels)| {
-            let labels: Vec<Value> = labels.iter().map(|label| constant(schema, label)).collect();
-            let value = match text(schema, "/type") {
-                Some("array") => Value::Array(labels),
-                _ => labels.into_iter().next().unwrap_or_default(),
-            };
-            (name.clone(), value)
-        })
-        .collect();
+/// Answers by the fields of the ask's form, which are in the order of its questions. Free text goes into the field for
+/// it, if there is one.
+fn content(request: &Value, ask: &WaitingAsk, answers: &[Vec<String>]) -> Value {
+    let form = match ask {
+        WaitingAsk::Question(asked) => asked.metadata.get("form").and_then(Value::as_array),
+        WaitingAsk::Permission(_) => None,
+    };
+    let properties = &request["params"]["requestedSchema"]["properties"];
+    let mut content = serde_json::Map::new();
+    for (field, labels) in form.into_iter().flatten().zip(answers) {
+        let Some(name) = text(field, "/field") else {
+            continue;
+        };
+        let (kind, custom) =
+            (text(field, "/type").unwrap_or_default(), text(field, "/customField"));
+        let mut values = Vec::new();
+        let mut free = Vec::new();
+        for label in labels {
+            let value = chosen(&properties[name], label).or_else(|| typed(kind, label));
+            match (value, custom) {
+                (Some(value), _) => values.push(value),
+                (None, Some(_)) => free.push(label.as_str()),
+                (None, None) => values.push(json!(label)),
+            }
+        }
+        if let (Some(custom), false) = (custom, free.is_empty()) {
+            content.insert(custom.to_owned(), json!(free.join(", ")));
+        }
+        let value = match kind {
+            "array" => (!values.is_empty()).then_some(Value::Array(values)),
+            _ => values.into_iter().next(),
+        };
+        content.extend(value.map(|value| (name.to_owned(), value)));
+    }
     Value::Object(content)
 }
 
-/// As named by Claude's and Codex's adapters (claude-agent-acp 0.49.0, codex-acp 2.6.0).
-fn is_note(name: &str) -> bool {
-    name.ends_with("_custom") || name.ends_with("_note")
+/// The value of the option with this label.
+fn chosen(schema: &Value, label: &str) -> Option<Value> {
+    let lists = ["/oneOf", "/anyOf", "/enum", "/items/oneOf", "/items/anyOf", "/items/enum"];
+    let options = lists.iter().find_map(|place| schema.pointer(place)?.as_array())?;
+    let option = options.iter().find(|option| {
+        let shown = [option.as_str(), text(option, "/const"), text(option, "/title")];
+        shown.contains(&Some(label))
+    })?;
+    Some(option.get("const").unwrap_or(option).clone())
 }
 
-/// The value behind a shown label.
-fn constant(schema: &Value, label: &str) -> Value {
-    let options = ["/oneOf", "/anyOf", "/items/oneOf", "/items/anyOf"]
-        .iter()
-        .find_map(|place| schema.pointer(place)?.as_array());
-    let chosen = options.into_iter().flatten().find(|option| {
-        text(option, "/title") == Some(label) || text(option, "/const") == Some(label)
-    });
-    chosen.map_or_else(|| json!(label), |option| option["const"].clone())
+/// The value of a type other than text.
+fn typed(kind: &str, label: &str) -> Option<Value> {
+    let is_of_kind = |value: &Value| match kind {
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        _ => false,
+    };
+    serde_json::from_str::<Value>(label).ok().filter(is_of_kind)
 }
 
 impl AgentProtocol for Acp {
@@ -328,7 +352,7 @@ impl AgentProtocol for Acp {
     fn order(&mut self, order: Order) -> Vec<ProtocolStep> {
         match order {
             Order::Prompt(handed) => self.prompt(handed),
-            Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
+            Order::Answer { ask, answer } => self.answer(&ask, &answer),
             Order::Cancel => self.cancel(),
         }
     }

@@ -13,13 +13,14 @@ use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, OpenCodeStatus, dr
 use bobbin_agent_events::{Converter, UniversalEventData};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{AgentLaunch, AgentReport, Down, Handed, Order, Reports, text, with_attachments};
 use crate::host::Host;
 use crate::state::{AskAnswer, PermissionMode, TurnEnd, WaitingAsk};
 
 pub(crate) use server::Server;
+use server::ServerEndpoint;
 use turn::{Look, Stand};
 
 /// Poll interval of a turn without events.
@@ -28,6 +29,8 @@ const LOOK_MS: u64 = 5_000;
 const QUIET_MS: u64 = 200;
 /// Longest wait for them.
 const LATE_MS_MAX: u64 = 2_000;
+/// Longest row of calls without an answer: a running server may be slow for a while.
+const UNANSWERED_MS_MAX: u64 = 60_000;
 /// A stream silent for this long is dead: there is a heartbeat every ten seconds.
 const SILENCE_MS_MAX: u64 = 30_000;
 
@@ -42,6 +45,8 @@ struct DrivenSession {
     running: Option<OpenCodeTurn>,
     /// Open asks, to tell known ones from new ones.
     asks: BTreeSet<String>,
+    /// Orders that the server has not taken yet, in order.
+    waiting: VecDeque<Order>,
     /// An event asked for a poll.
     wants_look: bool,
 }
@@ -73,10 +78,7 @@ pub(super) async fn drive(
     };
     match DrivenSession::open(launch, client, reports).await {
         Ok((mut session, mut events)) => {
-            let down = match session.work(&mut events, &mut orders, reports).await {
-                Ok(down) => down,
-                Err(error) => down_of(&error),
-            };
+            let down = session.work(&mut events, &mut orders, reports, server, &endpoint).await;
             // A run without a driver must not go on.
             let _ = session.client.abort(&session.id).await;
             down
@@ -154,6 +156,7 @@ impl DrivenSession {
             id,
             running: None,
             asks: BTreeSet::new(),
+            waiting: VecDeque::new(),
             wants_look: false,
         };
         Ok((session, events))
@@ -164,28 +167,88 @@ impl DrivenSession {
         events: &mut ServerEvents,
         orders: &mut mpsc::Receiver<Order>,
         reports: &Reports,
-    ) -> Result<Down, OpenCodeError> {
+        server: &Server,
+        endpoint: &ServerEndpoint,
+    ) -> Down {
         let mut looks = interval(Duration::from_millis(LOOK_MS));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_cut = false;
+        let mut unanswered_since = None;
         loop {
-            tokio::select! {
+            let is_due = tokio::select! {
                 biased;
-                event = events.next() => match event {
-                    Some(event) => self.hear(event, reports).await,
-                    None => *events = self.reconnect(reports).await?,
-                },
+                event = events.next(), if !is_cut => {
+                    match event {
+                        Some(event) => self.hear(event, reports).await,
+                        None => is_cut = true,
+                    }
+                    is_cut
+                }
                 order = orders.recv() => match order {
-                    Some(order) => self.obey(order, reports).await?,
-                    None => return Ok(Down::exited("the session was closed")),
+                    Some(order) => {
+                        self.take(order);
+                        true
+                    }
+                    None => return Down::exited("the session was closed"),
                 },
-                _ = looks.tick() => self.wants_look = true,
+                _ = looks.tick() => {
+                    self.wants_look = true;
+                    true
+                }
+            };
+            if !is_due && !self.wants_look {
+                continue;
             }
-            if std::mem::take(&mut self.wants_look)
-                && let Some(ended) = self.look(reports).await?
-            {
-                self.hear_the_rest(events, reports).await;
-                self.end(ended, reports).await;
+            let Err(error) = self.call(events, &mut is_cut, reports).await else {
+                unanswered_since = None;
+                continue;
+            };
+            let since: Instant = *unanswered_since.get_or_insert_with(Instant::now);
+            let is_over = since.elapsed() >= Duration::from_millis(UNANSWERED_MS_MAX);
+            if is_refusal(&error) || is_over || server.has_ended(endpoint).await {
+                return down_of(&error);
             }
+            tracing::warn!(session = self.launch.session, %error, "OpenCode does not answer; it is called again");
+            self.wants_look = false;
         }
+    }
+
+    /// Accepts an order. A stop settles the orders before it.
+    fn take(&mut self, order: Order) {
+        if matches!(order, Order::Cancel) {
+            self.waiting.clear();
+        }
+        self.waiting.push_back(order);
+    }
+
+    /// Makes all calls that are due. After an error they are made again: each of them may be repeated.
+    async fn call(
+        &mut self,
+        events: &mut ServerEvents,
+        is_cut: &mut bool,
+        reports: &Reports,
+    ) -> Result<(), OpenCodeError> {
+        self.hand_over(reports).await?;
+        if *is_cut {
+            *events = self.reconnect(reports).await?;
+            *is_cut = false;
+        }
+        if std::mem::take(&mut self.wants_look)
+            && let Some(ended) = self.look().await?
+        {
+            self.hear_the_rest(events, reports).await;
+            self.end(ended, reports).await;
+        }
+        self.hand_over(reports).await
+    }
+
+    /// Passes the waiting orders on.
+    async fn hand_over(&mut self, reports: &Reports) -> Result<(), OpenCodeError> {
+        while let Some(order) = self.waiting.front().cloned() {
+            self.obey(order, reports).await?;
+            self.waiting.pop_front();
+        }
+        Ok(())
     }
 
     /// Reads late events of an ended turn.
@@ -347,7 +410,7 @@ impl DrivenSession {
     }
 
     /// Polls whether the running turn has ended.
-    async fn look(&mut self, reports: &Reports) -> Result<Option<TurnEnd>, OpenCodeError> {
+    async fn look(&mut self) -> Result<Option<TurnEnd>, OpenCodeError> {
         let Some(running) = &mut self.running else {
             return Ok(None);
         };
@@ -365,7 +428,7 @@ impl DrivenSession {
                 let words = with_attachments(&bare.prompt);
                 bare.prompt.text = format!("{words}\n\n{IMAGES_NOT_SEEN}");
                 bare.prompt.attachments.clear();
-                self.hand(bare, reports).await?;
+                self.waiting.push_back(Order::Prompt(bare));
                 Ok(None)
             }
             Stand::NeverBegun(ended) | Stand::Ended(ended) => Ok(Some(ended)),

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
 use super::lines::{Lines, OutputLine};
-use super::{AgentLaunch, AgentReport, Down, Order, Reports};
+use super::{AgentLaunch, AgentReport, Down, Order, Reports, closed};
 use crate::host::Host;
-use crate::limits::{LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
+use crate::limits::{LINE_BYTES_MAX, LINES_IN_ROW_MAX, LOOK_MS, START_MS_MAX};
 use crate::process::{AgentProcess, Program};
 
 /// Reaction to a message.
@@ -83,12 +83,21 @@ async fn pump(
     let mut output = FramedRead::new(stdout, Lines::of(LINE_BYTES_MAX));
     let mut converter = launch.converter();
     let deadline = Instant::now() + Duration::from_millis(START_MS_MAX);
+    let session_closed = || Down::exited("the session was closed");
+    let mut in_row = 0;
     let mut steps = protocol.hello();
     loop {
         for step in steps {
             match step {
                 ProtocolStep::Say(value) => {
-                    if input.send(value.to_string()).await.is_err() {
+                    // An agent that reads nothing must not keep its session from being closed.
+                    let sent = tokio::select! {
+                        biased;
+                        sent = input.send(value.to_string()) => sent,
+                        () = closed(orders) => return session_closed(),
+                        () = tokio::time::sleep_until(deadline), if !protocol.is_ready() => return Down::start_timeout(&launch.agent.id),
+                    };
+                    if sent.is_err() {
                         return Down::exited(format!("{} ended", launch.agent.id));
                     }
                 }
@@ -96,9 +105,20 @@ async fn pump(
                 ProtocolStep::GiveUp(down) => return down,
             }
         }
+        if orders.is_closed() {
+            return session_closed();
+        }
         let is_ready = protocol.is_ready();
+        in_row += 1;
+        if is_ready && in_row >= LINES_IN_ROW_MAX {
+            in_row = 0;
+            if let Ok(order) = orders.try_recv() {
+                steps = protocol.order(order);
+                continue;
+            }
+        }
         steps = tokio::select! {
-            // The agent's output is handled before the next order.
+            // The agent's output is handled before the next order, unless it never pauses.
             biased;
             line = output.next() => match line {
                 Some(Ok(OutputLine::Text(line))) if line.trim().is_empty() => Vec::new(),
@@ -122,7 +142,7 @@ async fn pump(
             },
             order = next_order(orders, is_ready) => match order {
                 Some(order) => protocol.order(order),
-                None => return Down::exited("the session was closed"),
+                None => return session_closed(),
             },
             () = tokio::time::sleep_until(deadline), if !is_ready => return Down::start_timeout(&launch.agent.id),
         };

@@ -421,7 +421,9 @@ impl SessionActor {
         made: Vec<Converted>,
         turn: Option<&str>,
     ) {
-        for (event, data) in self.number(state, made, turn) {
+        let own = state.agent_session.as_deref();
+        let ends: Vec<bool> = made.iter().map(|one| one.ends_turn_of(own)).collect();
+        for ((event, data), ends) in self.number(state, made, turn).into_iter().zip(ends) {
             let change = match data {
                 UniversalEventData::PermissionAsked { permission_asked } => {
                     Some(SessionChange::Asked(WaitingAsk::Permission(permission_asked)))
@@ -434,7 +436,7 @@ impl SessionActor {
                     .is_some()
                     .then_some(SessionChange::Closed { ask: ask_closed.id }),
                 UniversalEventData::TurnEnded { .. } => {
-                    self.told_end = true;
+                    self.told_end |= ends;
                     None
                 }
                 _ => None,

@@ -78,6 +78,19 @@ async fn terminated_session_leaves_no_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn terminated_session_ends_flooding_agent() {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    daemon.send("s", "t", "flood x").await;
+    let last = async || daemon.turn("s", "t").await["lastEvent"].as_u64();
+    wait_for("the flood", async || last().await > Some(1_000)).await;
+    let agents = children(daemon.serving());
+    assert!(!agents.is_empty());
+    assert_eq!(daemon.post("/v1/sessions/s/terminate", json!({})).await.status, 204);
+    wait_for("the agent to end", async || agents.iter().all(|pid| !runs(*pid))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn orphaned_processes_are_reaped() {
     let (daemon, processes) = littered().await;
     signal("KILL", processes[0]);

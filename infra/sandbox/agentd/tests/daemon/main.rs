@@ -13,5 +13,6 @@ mod installed;
 mod named;
 mod nudges;
 mod opencode;
+mod scripted;
 mod turns;
 mod world;

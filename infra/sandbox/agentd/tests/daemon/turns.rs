@@ -131,6 +131,42 @@ async fn ask_answer_reaches_agent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn form_answers_reach_own_fields() {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    let form = json!({
+        "branch": {"type": "string", "enum": ["main", "dev"]},
+        "branch_name": {"type": "string"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "sure": {"type": "boolean"},
+        "why_note": {"type": "string"},
+    });
+    let cases = [
+        (
+            "chosen",
+            json!([["main"], ["5"], ["0.5"], ["true"], ["5"]]),
+            json!({"branch": "main", "count": 5, "ratio": 0.5, "sure": true, "why_note": "5"}),
+        ),
+        (
+            "free",
+            json!([["mine"], [], [], ["false"], ["because"]]),
+            json!({"branch_name": "mine", "sure": false, "why_note": "because"}),
+        ),
+    ];
+    for (turn, answers, content) in cases {
+        daemon.send("s", turn, &format!("form {form}")).await;
+        let waiting = daemon.until("s", turn, "waiting").await;
+        let ask = waiting["asks"][0]["question"]["id"].as_str().unwrap();
+        let path = format!("/v1/sessions/s/questions/{ask}/reply");
+        assert_eq!(daemon.post(&path, json!({"answers": answers})).await.status, 204);
+        daemon.until("s", turn, "done").await;
+        let expected = json!({"action": "accept", "content": content});
+        assert_eq!(daemon.said("s", turn).await, format!("answered: {expected}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bypass_mode_asks_nobody() {
     let daemon = Daemon::start().await;
     daemon.create_with("s", json!({"agent": "standin", "permissionMode": "bypass"})).await;
@@ -162,6 +198,21 @@ async fn next_turn_runs_after_cancel() {
     daemon.until("s", "t3", "done").await;
     assert_eq!(daemon.said("s", "t3").await, "chosen: nothing");
     assert_eq!(daemon.prompts(), ["hang", "ask x"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn next_turn_replaces_deaf_agent() {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    daemon.send("s", "t1", "deaf").await;
+    daemon.until("s", "t1", "done").await;
+    // More than a pipe takes.
+    daemon.send("s", "t2", &format!("say {}", "x".repeat(1_000_000))).await;
+    assert_eq!(daemon.post("/v1/sessions/s/turns/t2/cancel", json!({})).await.status, 204);
+    assert_eq!(daemon.until("s", "t2", "done").await["outcome"], "cancelled");
+    daemon.send("s", "t3", "say after").await;
+    daemon.until("s", "t3", "done").await;
+    assert_eq!(daemon.said("s", "t3").await, "after");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,10 @@
 //! protocol's own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
 //!
 //! `say TEXT` · `latin TEXT`, `noise TEXT` (in bytes that are no UTF-8; the latter is no JSON) · `long BYTES` · `many
-//! CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word)
-//! · `die` · `fail` · `leave FILE` (a process in a session of its own, whose id goes into FILE) · `shed FILE` (the
-//! same, without any environment).
+//! CHUNKS BYTES` · `flood TEXT` (without end) · `deaf` (it ends the turn and reads nothing more) · `ask COMMAND` ·
+//! `question` · `form PROPERTIES` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word) · `die` ·
+//! `fail` · `leave FILE` (a process in a session of its own, whose id goes into FILE) · `shed FILE` (the same, without
+//! any environment).
 //!
 //! Each prompt is noted in `prompts` in the session's directory before anything else happens.
 
@@ -123,6 +124,14 @@ impl Agent {
                 "long" => self.say(&"x".repeat(rest.parse().expect("a number"))),
                 "ask" => self.ask(rest),
                 "question" => self.question(),
+                "form" => self.form(serde_json::from_str(rest).expect("JSON")),
+                "flood" => self.flood(rest),
+                "deaf" => {
+                    self.respond(line, &json!({"stopReason": reason}));
+                    loop {
+                        std::thread::park();
+                    }
+                }
                 "run" => {
                     let mut shell = Command::new("sh");
                     shell.args(["-c", rest]).current_dir(&self.directory);
@@ -193,6 +202,14 @@ impl Agent {
         }
     }
 
+    /// Says the same again and again, many lines at once.
+    fn flood(&self, text: &str) -> ! {
+        let lines = format!("{}\n", self.said(text)).repeat(1_000);
+        let mut output = std::io::stdout().lock();
+        while output.write_all(lines.as_bytes()).is_ok() {}
+        std::process::exit(0);
+    }
+
     fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.requests;
         self.requests += 1;
@@ -226,7 +243,11 @@ impl Agent {
     fn question(&mut self) {
         let options =
             json!([{"const": "pg", "title": "Postgres"}, {"const": "dy", "title": "DynamoDB"}]);
-        let schema = json!({"type": "object", "properties": {"db": {"type": "string", "title": "Which database?", "oneOf": options}}});
+        self.form(json!({"db": {"type": "string", "title": "Which database?", "oneOf": options}}));
+    }
+
+    fn form(&mut self, properties: Value) {
+        let schema = json!({"type": "object", "properties": properties});
         let params = json!({"mode": "form", "message": "A question", "requestedSchema": schema, "sessionId": self.session});
         let result = self.request("elicitation/create", &params);
         self.say(&format!("answered: {result}"));

@@ -88,6 +88,14 @@ impl Server {
         *running = Some(started);
         Ok(endpoint)
     }
+
+    /// Whether the server with this endpoint has exited.
+    pub(super) async fn has_ended(&self, endpoint: &ServerEndpoint) -> bool {
+        let mut running = self.running.lock().await;
+        running
+            .as_mut()
+            .is_none_or(|server| server.endpoint != *endpoint || server.process.has_ended())
+    }
 }
 
 async fn start(agent: &InstalledAgent, host: &Host) -> Result<RunningServer, Down> {
