@@ -345,6 +345,11 @@ impl DrivenSession {
 
     async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), OpenCodeError> {
         let message = turn::message_id(&self.launch.session, &handed.turn);
+        // OpenCode would move a prompt that it has behind its answer.
+        let is_again = self.running.as_ref().is_some_and(|one| one.handed.turn == handed.turn);
+        if is_again && self.client.has(&self.id, &message).await? {
+            return Ok(());
+        }
         let body = self.prompt(&message, &handed);
         self.running = Some(OpenCodeTurn { look: Look::new(message), handed });
         match self.client.send(&self.id, &body).await {
