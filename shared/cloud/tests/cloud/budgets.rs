@@ -132,7 +132,10 @@ async fn each_sum_costs_a_turn_four_units() {
         assert_eq!(counted - none, 4.0 * sums as f64, "{sums} sums");
     }
     let costs = include_str!("../../../../docs/COSTS.md");
-    assert!(costs.contains("two writes cost four write units more"), "docs/COSTS.md says otherwise");
+    assert!(
+        costs.contains("two writes cost four write units more"),
+        "docs/COSTS.md says otherwise"
+    );
 }
 
 #[tokio::test]
