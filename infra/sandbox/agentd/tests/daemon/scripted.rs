@@ -85,6 +85,7 @@ struct PlayedServer {
     /// Paths that were called: the first call of each is not answered.
     called: BTreeSet<String>,
     is_busy: bool,
+    has_prompt: bool,
 }
 
 impl PlayedServer {
@@ -128,7 +129,7 @@ impl PlayedServer {
                 return StatusCode::SERVICE_UNAVAILABLE.into_response();
             }
             "/session/ses_1/prompt_async" => {
-                self.is_busy = true;
+                (self.is_busy, self.has_prompt) = (true, true);
                 let ask = json!({
                     "id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["ls"],
                     "always": [],
@@ -144,7 +145,11 @@ impl PlayedServer {
                 json!(true)
             }
             "/session/ses_1/message" => json!([message("assistant")]),
-            _ => message("user"),
+            _ if self.has_prompt => message("user"),
+            _ => {
+                let error = json!({"name": "NotFoundError", "data": {"message": "no message"}});
+                return (StatusCode::NOT_FOUND, Json(error)).into_response();
+            }
         };
         Json(answer).into_response()
     }
