@@ -188,8 +188,8 @@ impl StackTarget {
         }
     }
 
-    /// The command that deploys the stack with these parameters; SAM keeps the value of each that is not named. It names
-    /// stack and region, because samconfig.toml may name others.
+    /// The command that deploys the stack with these parameters; SAM keeps the value of each that is not named. It
+    /// names stack and region, because samconfig.toml may name others.
     #[must_use]
     pub fn sam_deploy(&self, parameters: &str) -> String {
         let region = match self.stack.get() {

@@ -250,8 +250,8 @@ fn marks_alone(sweeper: &Value) {
     assert_eq!(many(answered), ["NONE", "UPDATED_OLD", "UPDATED_NEW"]);
 }
 
-/// The worker queries the table for what people have spent, and its index for what runs. Read here, because the laptop's
-/// AWS refuses no call.
+/// The worker queries the table for what people have spent, and its index for what runs. Read here, because the
+/// laptop's AWS refuses no call.
 fn queries_sums_alone(worker: &Value) {
     let conditions = conditions(worker, "dynamodb:Query");
     let [index, sums] = conditions.as_slice() else {
