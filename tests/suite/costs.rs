@@ -18,7 +18,7 @@ use futures::future::join_all;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::run::{CHAT, on, trial};
+use crate::run::{COMMON, on, trial};
 
 const PROMPT: &str = "echo: counted";
 /// A minute of a month of 30 days.
@@ -38,7 +38,7 @@ pub fn trials() -> Vec<Trial> {
             sandbox_minutes();
             Ok(())
         }),
-        on(&CHAT, "costs::turn_stays_within_documented_counts", measured),
+        on(&COMMON, "costs::turn_stays_within_documented_counts", measured),
         trial("costs::idle_poll_matches_documented_counts", looked).with_ignored_flag(true),
     ]
 }
