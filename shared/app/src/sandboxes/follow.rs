@@ -377,7 +377,7 @@ impl<'a, B: RunContext> Following<'a, B> {
         news.map(|(id, about)| Event::Asked { id: id.clone(), about: about.clone() })
     }
 
-    /// Tells the agent a decision that was on record before this delivery: whoever brought it did not reach the agent.
+    /// Tells the agent a decision that was on record before this delivery but did not reach the agent.
     async fn tell_again(&self, open: &[(AskId, About)]) {
         let Some(flags) = self.context.known().filter(|flags| !flags.settled.is_empty()) else {
             return;
