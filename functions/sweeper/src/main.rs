@@ -76,8 +76,6 @@ struct Listings {
     lists: Vec<ProviderList>,
     /// Why a provider could not be listed.
     trouble: Option<String>,
-    /// No provider has more sandboxes than can be listed.
-    is_whole: bool,
 }
 
 impl Sweeper {
@@ -128,7 +126,7 @@ impl Sweeper {
         {
             listings = self.list(newer).await;
         }
-        let Listings { lists, trouble, is_whole } = listings;
+        let Listings { lists, trouble } = listings;
         if lists.is_empty() && trouble.is_none() {
             // Not set up yet: there can be no sandboxes, and nobody should be alerted.
             let missing = self.providers.key()?.missing();
@@ -150,6 +148,7 @@ impl Sweeper {
             match trouble {
                 None => {
                     let all = lists.iter().flat_map(|one| &one.listed);
+                    let is_whole = lists.iter().all(|one| one.is_whole);
                     vanished::reconcile(config, (store, queues), (all, is_whole), now_ms()).await
                 }
                 Some(seen) => Err(seen),
@@ -173,7 +172,7 @@ impl Sweeper {
     }
 
     async fn list(&self, providers: NamedProviders) -> Listings {
-        let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
+        let (mut lists, mut trouble) = (Vec::new(), None);
         for (name, provider) in providers {
             let listed = match provider.list(None).await {
                 Ok(listed) => self.is_same_account(name, &*provider).await.map(|()| listed),
@@ -181,11 +180,10 @@ impl Sweeper {
             };
             match listed {
                 Ok(mut listed) => {
-                    let is_all = listed.len() < provider.facts().listed_max;
-                    is_whole &= is_all;
+                    let is_whole = listed.len() < provider.facts().listed_max;
                     // Another stack with this name may share the organisation: its sandboxes are not ours.
                     listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
-                    lists.push(ProviderList { provider, listed, is_whole: is_all });
+                    lists.push(ProviderList { provider, listed, is_whole });
                 }
                 Err(seen) => {
                     tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");
@@ -193,7 +191,7 @@ impl Sweeper {
                 }
             }
         }
-        Listings { lists, trouble, is_whole }
+        Listings { lists, trouble }
     }
 
     /// A list from another account says nothing about our records.

@@ -58,6 +58,11 @@ pub(crate) fn dropped(metrics: &Metrics) {
     metrics.count(Alarm::WorkDropped, now_ms());
 }
 
+/// Logs that the answer to a request that was carried out is missing.
+pub(crate) fn log_unsaid(control: &Control, failure: &Failure) {
+    tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
+}
+
 impl Lane<'_> {
     /// Carries out a control message. A permanent failure, or one that lasts too long, is reported in the thread.
     pub async fn run(&self, control: &Control, arrival: Arrival) -> Verdict {
@@ -158,6 +163,20 @@ impl Lane<'_> {
         chat.answer(&control.reply, Say::Answer { thread, id, words }).await
     }
 
+    /// Answers somebody whose request was carried out.
+    ///
+    /// # Errors
+    /// As [`Lane::after_done`].
+    pub(crate) async fn answer_done(
+        &self,
+        control: &Control,
+        arrival: Arrival,
+        words: &str,
+    ) -> Result<(), Failure> {
+        let said = self.chat.answer(&control.reply, words).await;
+        self.after_done(control, arrival, said)
+    }
+
     /// What is said or shown after a request was carried out: a failure is waited out for a while, and is never told as
     /// the request's own.
     ///
@@ -174,7 +193,7 @@ impl Lane<'_> {
         if arrival.held(&failure, limits.control_ms, limits).is_some() {
             return Err(failure);
         }
-        tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
+        log_unsaid(control, &failure);
         Ok(())
     }
 

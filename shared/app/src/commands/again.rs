@@ -57,8 +57,7 @@ impl Lane<'_> {
         if let Some(announce) = Announce::of(&message) {
             self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        let answered = self.chat.answer(&control.reply, &said.answer).await;
-        self.after_done(control, arrival, answered)
+        self.answer_done(control, arrival, &said.answer).await
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.

@@ -33,8 +33,7 @@ impl Lane<'_> {
         arrival: Arrival,
     ) -> Result<(), Failure> {
         let words = self.changed(control, change, settings, arrival.now_ms).await?;
-        let said = self.chat.answer(&control.reply, &words).await;
-        self.after_done(control, arrival, said)
+        self.answer_done(control, arrival, &words).await
     }
 
     /// Makes the change; returns the words for the requester.

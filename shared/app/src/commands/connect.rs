@@ -30,8 +30,7 @@ impl Lane<'_> {
         };
         self.send(control, work, None, arrival.now_ms).await?;
         let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
-        let said = self.chat.answer(&control.reply, asked_for(runs)).await;
-        self.after_done(control, arrival, said)
+        self.answer_done(control, arrival, asked_for(runs)).await
     }
 }
 

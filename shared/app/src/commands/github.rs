@@ -51,8 +51,7 @@ impl Lane<'_> {
             ForgeWish::Account => self.account(control, now_ms).await?,
             ForgeWish::Disconnect => self.disconnect(control, now_ms).await?,
         };
-        let said = self.chat.answer(&control.reply, &words).await;
-        self.after_done(control, arrival, said)
+        self.answer_done(control, arrival, &words).await
     }
 
     /// The forge and its sign-in, or who has to switch them on.
@@ -132,8 +131,7 @@ impl Lane<'_> {
         };
         let press = (link.link.purpose, &found, (pressed.as_str(), at_ms));
         let words = self.carried_out(control, press, settings).await?;
-        let said = self.chat.answer(&control.reply, &words).await;
-        self.after_done(control, arrival, said)?;
+        self.answer_done(control, arrival, &words).await?;
         self.store.end_sign_in(id, at_ms).await.map_err(|e| e.failure())
     }
 

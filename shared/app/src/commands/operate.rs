@@ -38,8 +38,7 @@ impl Lane<'_> {
         self.send(control, work, Some(&key), arrival.now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was requested in the chat");
         let words = asked_for(&listed, want, &control.thread);
-        let said = self.chat.answer(&control.reply, &words).await;
-        self.after_done(control, arrival, said)
+        self.answer_done(control, arrival, &words).await
     }
 
     pub(super) async fn send(

@@ -50,8 +50,7 @@ impl Lane<'_> {
         arrival: Arrival,
     ) -> Result<(), Failure> {
         let words = self.answer_own_key(control, wish, settings, arrival.now_ms).await?;
-        let said = self.chat.answer(&control.reply, &words).await;
-        self.after_done(control, arrival, said)
+        self.answer_done(control, arrival, &words).await
     }
 
     async fn answer_own_key(

@@ -15,7 +15,7 @@ use bobbin_core::records::turn::Turn;
 use bobbin_core::records::usage::Usage;
 
 use crate::arrival::Arrival;
-use crate::control::{Lane, place};
+use crate::control::{Lane, log_unsaid, place};
 use crate::sandboxes::WorkTarget;
 
 /// Longest wait for an abort: other threads' Stops need the control queue's slots. The cancel flag stays, and the
@@ -149,7 +149,7 @@ impl Lane<'_> {
     /// another turn may be running.
     async fn say_done(&self, control: &Control, words: &str) {
         if let Err(failure) = self.chat.answer(&control.reply, words).await {
-            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
+            log_unsaid(control, &failure);
         }
     }
 

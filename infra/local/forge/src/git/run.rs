@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bobbin_local_sandbox::confine::find_on_path;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
@@ -136,11 +137,8 @@ impl Git {
 
 /// Where `git` is. By a bare name and with an environment of its own a process would be started by a fork, which copies
 /// this process's page tables for each of a thousand calls.
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).map(|folder| folder.join("git"));
-    places.find(|place| place.is_file()).unwrap_or_else(|| PathBuf::from("git"))
-});
+static PROGRAM: LazyLock<PathBuf> =
+    LazyLock::new(|| find_on_path("git").unwrap_or_else(|| PathBuf::from("git")));
 
 /// `git` without anybody's configuration.
 fn plain(home: &Path) -> Command {

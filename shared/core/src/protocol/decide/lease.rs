@@ -41,6 +41,12 @@ pub(super) fn own(session: &mut Session, context: &Context<'_>) {
     }
 }
 
+/// Whether a deletion has lasted for as long as an outage is waited for.
+pub(super) fn is_held_too_long(session: &Session, context: &Context<'_>) -> bool {
+    let outage_ms = context.delivery.limits.retry.outage_ms;
+    context.now_ms >= session.sandbox.phase_since_ms + outage_ms
+}
+
 /// A refused stop is no longer on its way, so nobody who needs the sandbox has to wait for it. The sandbox stays due at
 /// the time when the lease would have ended.
 pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>) {

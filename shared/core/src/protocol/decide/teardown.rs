@@ -223,10 +223,10 @@ pub(super) fn reset(
 /// Whether a person has waited for a deletion for as long as for an outage, and the provider still shows the sandbox:
 /// the thread's messages wait behind it.
 fn is_overdue(session: &Session, context: &Context<'_>) -> bool {
-    let limits = context.delivery.limits;
     let asked = session.observed.sandbox.stop_asked_ms;
-    asked.is_some_and(|asked| context.now_ms >= asked + limits.sandbox.stop_ms)
-        && context.now_ms >= session.sandbox.phase_since_ms + limits.retry.outage_ms
+    let stop_ms = context.delivery.limits.sandbox.stop_ms;
+    asked.is_some_and(|asked| context.now_ms >= asked + stop_ms)
+        && lease::is_held_too_long(session, context)
 }
 
 /// The orphan hunt goes on trying.

@@ -1,6 +1,6 @@
 //! Failures that a retry may cure: retried a bounded number of times, then given up.
 
-use super::{Context, Next, operated, outside, publish, record, words};
+use super::{Context, Next, lease, operated, outside, publish, record, words};
 use crate::base::ids::PostKind;
 use crate::records::message::Work;
 use crate::records::outcome::Outcome;
@@ -31,7 +31,7 @@ pub(super) fn wait(
         && posting.is_none()
         && session.turn.is_none()
         && session.sandbox.phase == Phase::Destroying
-        && context.now_ms >= session.sandbox.phase_since_ms + limits.retry.outage_ms
+        && lease::is_held_too_long(session, context)
     {
         return give_up(session, &words::kept_failing(Some(&seen)), false, context);
     }
