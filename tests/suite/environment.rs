@@ -51,12 +51,12 @@ pub fn trials() -> Vec<Trial> {
     });
     let at_vercel = trial("environment::vercel::next_thread_begins_with_a_prebuild", async || {
         let provider = json!({"Overrides": json!({"provider": "vercel"}).to_string()});
-        let options = Options { parameters: provider, ..Options::limits(brisk()) };
+        let options = Options { parameters: provider, ..Options::lean(brisk()) };
         let stack = Stack::start(&options);
         prebuilt(&World::at_vercel(&stack), true).await;
     });
     let by_hand = trial("environment::terminal_tries_builds_lists_and_forgets", async || {
-        let stack = Stack::start(&Options::limits(brisk()));
+        let stack = Stack::start(&Options::lean(brisk()));
         by_hand(&World::of(&stack)).await;
     });
     let of = |platform| [with_database(platform), failed(platform)];
@@ -119,7 +119,7 @@ async fn told(world: World, platform: Platform) {
 
 /// A manager's own words outrank the repository's file, and can switch it off.
 async fn outranked() {
-    let stack = Stack::start(&Options::limits(brisk()));
+    let stack = Stack::start(&Options::lean(brisk()));
     let world = &World::of(&stack);
     let forge = TestForge::of(&world.ready);
     let files = [(".bobbin/environment.yaml", "set-up: [echo file >made.txt]\n")];

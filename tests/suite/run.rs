@@ -15,7 +15,7 @@ pub static COMMON: Shared = Shared::new(quick);
 /// The same for what is not about the agent: by day the stand-in for OpenCode works there.
 pub static CHAT: Shared = Shared::lean(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
-pub static BRISK: Shared = Shared::new(brisk);
+pub static BRISK: Shared = Shared::lean(brisk);
 
 /// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
 pub static SELDOM: Shared = Shared::lean(seldom);

@@ -31,6 +31,8 @@ const QUIET_MS: u64 = 200;
 const LATE_MS_MAX: u64 = 2_000;
 /// Longest row of calls without an answer: a running server may be slow for a while.
 const UNANSWERED_MS_MAX: u64 = 60_000;
+/// Pause before a session is opened again.
+const OPEN_PAUSE_MS: u64 = 500;
 /// A stream silent for this long is dead: there is a heartbeat every ten seconds.
 const SILENCE_MS_MAX: u64 = 30_000;
 
@@ -76,8 +78,10 @@ pub(super) async fn drive(
         Ok(client) => client.in_directory(Some(&launch.created.directory)),
         Err(error) => return down_of(&error),
     };
-    match DrivenSession::open(launch, client, reports).await {
-        Ok((mut session, mut events)) => {
+    match opened(&launch, &client, server, &endpoint).await {
+        Ok((id, mut events)) => {
+            reports.send(AgentReport::Ready { agent_session: Some(id.clone()) }).await;
+            let mut session = DrivenSession::new(launch, client, id);
             let down = session.work(&mut events, &mut orders, reports, server, &endpoint).await;
             // A run without a driver must not go on.
             let _ = session.client.abort(&session.id).await;
@@ -90,6 +94,56 @@ pub(super) async fn drive(
 fn down_of(error: &OpenCodeError) -> Down {
     let kind = if is_refusal(error) { "stream_error" } else { "agent_process_exited" };
     Down { kind, message: error.to_string() }
+}
+
+/// The agent's session and the server's events. A server that has just started may be slow: it is called again.
+async fn opened(
+    launch: &AgentLaunch,
+    client: &OpenCode,
+    server: &Server,
+    endpoint: &ServerEndpoint,
+) -> Result<(String, ServerEvents), OpenCodeError> {
+    let began = Instant::now();
+    let mut is_again = false;
+    loop {
+        let error = match open(launch, client, is_again).await {
+            Err(error) if !is_lasting(&error, began, server, endpoint).await => error,
+            done => return done,
+        };
+        tracing::warn!(session = launch.session, %error, "OpenCode opens no session yet; it is called again");
+        tokio::time::sleep(Duration::from_millis(OPEN_PAUSE_MS)).await;
+        is_again = true;
+    }
+}
+
+/// Opens the stream first, so that no event of the session is missed, then the session. A creation without an answer
+/// may have had its effect: it is looked for.
+async fn open(
+    launch: &AgentLaunch,
+    client: &OpenCode,
+    is_again: bool,
+) -> Result<(String, ServerEvents), OpenCodeError> {
+    let events = ServerEvents::open(client).await?;
+    if let Some(id) = &launch.agent_session {
+        return Ok((client.session(id).await?.id, events));
+    }
+    let made = if is_again { client.find_session(title(launch)).await? } else { None };
+    let session = match made.filter(|made| made.metadata == metadata(launch)) {
+        Some(made) => made,
+        None => client.create(creation(launch)).await?,
+    };
+    Ok((session.id, events))
+}
+
+/// Whether calling again does not help, or has not helped since then.
+async fn is_lasting(
+    error: &OpenCodeError,
+    since: Instant,
+    server: &Server,
+    endpoint: &ServerEndpoint,
+) -> bool {
+    let is_over = since.elapsed() >= Duration::from_millis(UNANSWERED_MS_MAX);
+    is_refusal(error) || is_over || server.has_ended(endpoint).await
 }
 
 /// The server answered with a refusal.
@@ -131,24 +185,8 @@ impl ServerEvents {
 }
 
 impl DrivenSession {
-    /// Opens the stream first, so that no event of the session is missed, then the session.
-    async fn open(
-        launch: AgentLaunch,
-        client: OpenCode,
-        reports: &Reports,
-    ) -> Result<(Self, ServerEvents), OpenCodeError> {
-        let events = ServerEvents::open(&client).await?;
-        let found = match &launch.agent_session {
-            Some(id) => Some(client.session(id).await?),
-            None => None,
-        };
-        let made = match found {
-            Some(found) => found,
-            None => client.create(creation(&launch)).await?,
-        };
-        let id = made.id;
-        reports.send(AgentReport::Ready { agent_session: Some(id.clone()) }).await;
-        let session = Self {
+    fn new(launch: AgentLaunch, client: OpenCode, id: String) -> Self {
+        Self {
             converter: launch.converter(),
             family: BTreeSet::from([id.clone()]),
             launch,
@@ -158,8 +196,7 @@ impl DrivenSession {
             asks: BTreeSet::new(),
             waiting: VecDeque::new(),
             wants_look: false,
-        };
-        Ok((session, events))
+        }
     }
 
     async fn work(
@@ -204,8 +241,7 @@ impl DrivenSession {
                 continue;
             };
             let since: Instant = *unanswered_since.get_or_insert_with(Instant::now);
-            let is_over = since.elapsed() >= Duration::from_millis(UNANSWERED_MS_MAX);
-            if is_refusal(&error) || is_over || server.has_ended(endpoint).await {
+            if is_lasting(&error, since, server, endpoint).await {
                 return down_of(&error);
             }
             tracing::warn!(session = self.launch.session, %error, "OpenCode does not answer; it is called again");
@@ -456,10 +492,17 @@ fn agent(launch: &AgentLaunch) -> Option<&str> {
     }
 }
 
+fn title(launch: &AgentLaunch) -> &str {
+    launch.created.title.as_ref().unwrap_or(&launch.session)
+}
+
+fn metadata(launch: &AgentLaunch) -> Value {
+    json!({"bobbin": launch.session})
+}
+
 /// Body of a session creation. It has a title, because OpenCode would otherwise ask a model for one.
 fn creation(launch: &AgentLaunch) -> Value {
-    let title = launch.created.title.as_ref().unwrap_or(&launch.session);
-    let mut body = json!({"title": title, "metadata": {"bobbin": launch.session}});
+    let mut body = json!({"title": title(launch), "metadata": metadata(launch)});
     if launch.created.permission_mode == PermissionMode::Bypass {
         body["permission"] = json!([{"permission": "*", "pattern": "*", "action": "allow"}]);
     }

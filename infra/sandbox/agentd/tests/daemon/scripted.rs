@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Json, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -82,6 +82,9 @@ async fn ended_subagent_leaves_turn_open() {
 struct PlayedServer {
     stream: Option<UnboundedSender<String>>,
     streams: u32,
+    sessions: u32,
+    /// Of its session.
+    directory: String,
     /// Paths that were called: the first call of each is not answered.
     called: BTreeSet<String>,
     is_busy: bool,
@@ -99,7 +102,7 @@ impl PlayedServer {
 
     fn open(&mut self) -> Response {
         self.streams += 1;
-        if self.streams == 2 {
+        if [1, 4].contains(&self.streams) {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         }
         let (sender, receiver) = unbounded_channel();
@@ -112,7 +115,7 @@ impl PlayedServer {
         ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
     }
 
-    fn answer(&mut self, path: &str) -> Response {
+    fn answer(&mut self, method: &Method, path: &str) -> Response {
         let message = |role: &str| {
             let time = json!({"created": 1, "completed": 2});
             let head = json!({"id": "msg_1", "role": role, "time": time, "finish": "stop"});
@@ -120,7 +123,14 @@ impl PlayedServer {
         };
         let answer = match path {
             "/global/health" => json!({"healthy": true, "version": "0"}),
-            "/session" => json!({"id": "ses_1", "title": "s"}),
+            "/session" if *method == Method::POST => {
+                // The first one is made, and its answer is lost.
+                self.sessions += 1;
+                return StatusCode::SERVICE_UNAVAILABLE.into_response();
+            }
+            "/session" => json!([{
+                "id": "ses_1", "title": "s", "directory": self.directory, "metadata": {"bobbin": "s"},
+            }]),
             "/permission" | "/question" => json!([]),
             "/event" => return self.open(),
             _ if self.called.insert(path.to_owned()) => {
@@ -155,22 +165,29 @@ impl PlayedServer {
     }
 }
 
-async fn answer(State(server): State<Arc<Mutex<PlayedServer>>>, uri: Uri) -> Response {
-    server.lock().unwrap().answer(uri.path())
+async fn answer(
+    State(server): State<Arc<Mutex<PlayedServer>>>,
+    method: Method,
+    uri: Uri,
+) -> Response {
+    server.lock().unwrap().answer(&method, uri.path())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unanswered_opencode_calls_are_repeated() {
     let server: Arc<Mutex<PlayedServer>> = Arc::default();
-    let router = Router::new().fallback(answer).with_state(server);
+    let router = Router::new().fallback(answer).with_state(server.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let script = format!("#!/bin/sh\necho 'opencode server listening on {base}'\nexec sleep 600\n");
     let (daemon, _bin) = scripted("opencode", &script).await;
+    server.lock().unwrap().directory =
+        daemon.project().canonicalize().unwrap().display().to_string();
     daemon.create_with("s", json!({"agent": "opencode"})).await;
     daemon.send("s", "t", "work").await;
     reply(&daemon, "t", "once").await;
     let ended = daemon.until("s", "t", "done").await;
     assert_eq!(ended["outcome"], "done", "{ended}");
+    assert_eq!(server.lock().unwrap().sessions, 1, "a session is created once");
 }
