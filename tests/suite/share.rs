@@ -114,6 +114,11 @@ pub async fn in_turns(world: World, platform: Platform) {
         (false, true) => (second, first),
         both => panic!("not one of them got the name: {both:?}"),
     };
+    // A sandbox can be called something else, and what it was called is free again.
+    let other: SandboxName = format!("{name}-too").parse().unwrap();
+    for renamed in [&other, &name] {
+        assert!(gets_name(&owner, renamed).await, "{renamed}");
+    }
     let (mut third, turn) = world.begin(platform, "echo: the third thread").await;
     assert_eq!(third.ended(&turn).await.outcome, Outcome::Answered);
     for talk in [&second, &third] {

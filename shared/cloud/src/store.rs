@@ -54,7 +54,7 @@ use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_
 use self::layout::{
     DIFF, ENTRY, ITEMS_A_RECORD, PARKED, PATCH, SESSION, key, ledger_item, record_keys,
 };
-use self::sandboxes::name_write;
+use self::sandboxes::names_write;
 use self::watched::watch_writes;
 use crate::aws::table::{
     CALL_MS_MAX, CONTENTIONS_MAX, ItemWrite, Table, TableItem, Transacted, number, text,
@@ -366,7 +366,7 @@ impl Store {
             let sandbox = session.sandbox_at_hand();
             writes.push(sandbox_write(&sandbox, &session.sandbox, version));
         }
-        writes.extend(names.iter().map(name_write));
+        writes.extend(names_write(names));
         let watch = |one| watch_writes(&session.thread, one, expires_at_ms);
         writes.extend(watches.iter().flat_map(watch));
         for entry in entries {

@@ -133,19 +133,41 @@ pub(super) fn of_group(
     Ok(found.map(|sandbox| Session { sandbox, ..Session::new(group.clone(), 0) }))
 }
 
-/// The write that gives a sandbox a name or releases it, on condition that no other sandbox has it.
-pub(super) fn name_write(write: &NameWrite) -> ItemWrite {
-    let change =
-        if write.released { "REMOVE #name" } else { "SET #name = :key, #tenant = :tenant" };
-    let tenant = write.sandbox.tenant();
-    let update = ItemWrite::update(names_key(&tenant), change)
-        .condition("attribute_not_exists(#name) OR #name = :key")
-        .name("#name", format!("{NAME}{}", write.name))
-        .value(":key", s(write.sandbox.to_string()));
-    if write.released {
-        return update;
+/// The write that gives a sandbox names and releases them, on condition that no other sandbox has one of them. It is
+/// one, because a transaction may change an item once (DynamoDB API reference, TransactWriteItems); the last word on a
+/// name counts, because an expression may change an attribute once.
+pub(super) fn names_write(names: &[NameWrite]) -> Option<ItemWrite> {
+    let tenant = names.first()?.sandbox.tenant();
+    let last: BTreeMap<&SandboxName, &NameWrite> =
+        names.iter().map(|one| (&one.name, one)).collect();
+    let (mut set, mut remove, mut free) = (Vec::new(), Vec::new(), Vec::new());
+    for (nth, one) in last.values().enumerate() {
+        free.push(format!("(attribute_not_exists(#name{nth}) OR #name{nth} = :key{nth})"));
+        if one.released {
+            remove.push(format!("#name{nth}"));
+        } else {
+            set.push(format!("#name{nth} = :key{nth}"));
+        }
     }
-    update.name("#tenant", "tenant").value(":tenant", s(tenant.as_str()))
+    let is_given = !set.is_empty();
+    if is_given {
+        set.push("#tenant = :tenant".to_owned());
+    }
+    let clauses = [("SET", set), ("REMOVE", remove)].into_iter();
+    let clauses = clauses.filter(|(_, changes)| !changes.is_empty());
+    let change: Vec<_> =
+        clauses.map(|(verb, changes)| format!("{verb} {}", changes.join(", "))).collect();
+    let mut update =
+        ItemWrite::update(names_key(&tenant), change.join(" ")).condition(&free.join(" AND "));
+    for (nth, one) in last.values().enumerate() {
+        update = update
+            .name(&format!("#name{nth}"), format!("{NAME}{}", one.name))
+            .value(&format!(":key{nth}"), s(one.sandbox.to_string()));
+    }
+    if is_given {
+        update = update.name("#tenant", "tenant").value(":tenant", s(tenant.as_str()));
+    }
+    Some(update)
 }
 
 fn names_key(tenant: &Tenant) -> TableItem {

@@ -64,6 +64,13 @@ async fn sandbox_name_has_one_owner() {
     assert_eq!(save(&store, &naming(&one, "front", true), both(2)).await, Written::Yes(None));
     assert_eq!(store.name(&tenant, &name("front")).await.unwrap(), None);
     assert_eq!(save(&store, &naming(&two, "front", false), both(2)).await, Written::Yes(None));
+
+    // One write gives up a name and takes another.
+    let mut renamed = naming(&two, "middle", false);
+    renamed.observed.writes.names.splice(..0, naming(&two, "front", true).observed.writes.names);
+    assert_eq!(save(&store, &renamed, both(3)).await, Written::Yes(None));
+    let named = store.names(&tenant).await.unwrap();
+    assert_eq!(named, [(name("back"), two.sandbox_key()), (name("middle"), two.sandbox_key())]);
 }
 
 #[tokio::test]
