@@ -1,6 +1,6 @@
 //! The key that verifies a platform's requests. The first request that looks signed reads it, so that nothing else
-//! waits for it. It is read again when a signature does not match, because a platform drops the old key as soon as a
-//! new one is made.
+//! waits for it. It is read again when it has its age, so that a key that was replaced ends; and when a signature does
+//! not match, because a platform drops the old key as soon as a new one is made.
 
 use bobbin_chat::{BAD_SIGNATURE, Endpoints, Inbound, RawRequest, Verifier};
 use bobbin_cloud::secrets::{CachedSecret, StoredKeys};

@@ -165,16 +165,15 @@ impl CachedSecret {
         state.copy.clone().ok_or_else(|| self.unread())
     }
 
-    /// The copy, however old it is; reads the secret if there is none.
+    /// As [`CachedSecret::fresh`], but without a copy the secret is read only once in a while, however often this is
+    /// called.
     ///
     /// # Errors
     /// What to check, when there is no copy.
     pub async fn known(&self, now_ms: Ms) -> Result<Arc<StoredKeys>, String> {
         let mut state = self.state.lock().await;
-        if state.copy.is_none() {
-            if !self.is_due(&state, now_ms, RETRY_MS.min(self.age_ms)) {
-                return Err(self.unread());
-            }
+        let pause_ms = if state.copy.is_some() { self.age_ms } else { RETRY_MS.min(self.age_ms) };
+        if self.is_due(&state, now_ms, pause_ms) {
             self.read(&mut state, now_ms).await?;
         }
         state.copy.clone().ok_or_else(|| self.unread())
