@@ -19,6 +19,8 @@ use crate::lane::{Worker, within};
 const BATCHES_MAX: usize = 10;
 /// Longest time for one run: it occupies a slot of the control queue, which people's Stops need.
 const LOOK_MS_MAX: u64 = 30_000;
+/// How long a letter that only a newer worker can read waits for one, after a release that was rolled back.
+const NEWER_MS_MAX: u64 = 24 * 60 * 60_000;
 /// A batch starts only with this much of the run's and the function's time left. Letters that are not reached come back
 /// by themselves.
 const BATCH_MS_MAX: u64 = 15_000;
@@ -58,17 +60,17 @@ impl Worker {
 
     /// Tells about one letter, then deletes it or leaves it for later.
     async fn conclude(&self, parts: &WorldParts, letter: &DeadLetter) {
-        if letter.receive == 1 {
-            tracing::error!(
-                event = GIVEN_UP,
-                message.id = letter.id,
-                queue = letter.queue,
-                "a message ended among the dead letters"
-            );
-            self.metrics.count(Alarm::WorkDropped, now_ms());
-        }
         let done = match self.notify(parts, letter).await {
-            Verdict::Done => self.dead_letters.remove(letter).await,
+            Verdict::Done => {
+                tracing::error!(
+                    event = GIVEN_UP,
+                    message.id = letter.id,
+                    queue = letter.queue,
+                    "a message ended among the dead letters"
+                );
+                self.metrics.count(Alarm::WorkDropped, now_ms());
+                self.dead_letters.remove(letter).await
+            }
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
                     event = "message.give_up.held",
@@ -93,7 +95,9 @@ impl Worker {
             Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };
         match &letter.body {
             Ok(body) => dead::notify(&lane, body, arrival).await,
-            Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.retry.attempts => {
+            Err(newer @ Unreadable::Newer { .. })
+                if now_ms() < letter.dead_since_ms + NEWER_MS_MAX =>
+            {
                 Verdict::newer(newer.to_string(), letter.receive, &limits.retry)
             }
             // The group still names the thread, which is told. The message's own id is lost: a dead letter's

@@ -49,7 +49,8 @@ pub struct DeadLetter {
     pub group: String,
     /// When it became a dead letter.
     pub dead_since_ms: Ms,
-    /// How often it was received from the dead letter queue, this time included.
+    /// How often it was received, from its own queue and the dead letter queue together, this time included (SQS API
+    /// reference, ReceiveMessage).
     pub receive: u32,
     /// Its content, if this version can read it.
     pub body: Result<Body, Unreadable>,

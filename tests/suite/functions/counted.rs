@@ -1,6 +1,7 @@
 //! What alarms look at is counted when it goes wrong, and not before.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::base::person::Person;
@@ -112,7 +113,7 @@ pub async fn worker() {
 fn unreadable_dead_letters() -> Value {
     json!({"Messages": [{
         "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt", "Body": "{",
-        "Attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795168800000", "MessageGroupId": "nobody's"},
+        "Attributes": {"ApproximateReceiveCount": "1001", "SentTimestamp": "1795168800000", "MessageGroupId": "nobody's"},
     }]})
 }
 
@@ -134,7 +135,7 @@ pub async fn sandbox_letters() {
         let letter = json!({"Messages": [{
             "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt",
             "Body": message.encode(),
-            "Attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795168800000", "MessageGroupId": key.group().to_string()},
+            "Attributes": {"ApproximateReceiveCount": "1001", "SentTimestamp": "1795168800000", "MessageGroupId": key.group().to_string()},
         }]});
         function.answer("AmazonSQS.ReceiveMessage", 200, letter);
         let _ = function.calls();
@@ -149,6 +150,31 @@ pub async fn sandbox_letters() {
                 && call.body.to_string().contains("U0ANNA00001")
         });
         assert_eq!(told, is_told, "{calls:#?}");
+        function.end().await;
+    }
+}
+
+/// A letter that only a newer worker can read waits for one, for a day.
+pub async fn newer_letters() {
+    let day_ms = 24 * 60 * 60_000;
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    for (age_ms, is_kept) in [(day_ms / 2, true), (day_ms + 60_000, false)] {
+        let mut function = start("worker").await;
+        let letter = json!({"Messages": [{
+            "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt",
+            "Body": json!({"schema": 1_000}).to_string(),
+            "Attributes": {
+                "ApproximateReceiveCount": "1001", "SentTimestamp": (now_ms - age_ms).to_string(),
+                "MessageGroupId": "nobody's",
+            },
+        }]});
+        function.answer("AmazonSQS.ReceiveMessage", 200, letter);
+        let _ = function.calls();
+        function.invoke(&event("worker", "dead-letters")).await.unwrap();
+        let calls = function.calls();
+        let made = |what: &str| calls.iter().any(|call| call.what == what);
+        assert_eq!(made("AmazonSQS.ChangeMessageVisibility"), is_kept, "{calls:#?}");
+        assert_eq!(made("AmazonSQS.DeleteMessage"), !is_kept, "{calls:#?}");
         function.end().await;
     }
 }
