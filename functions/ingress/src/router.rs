@@ -126,7 +126,7 @@ impl Router {
             ("POST", None) => self.links.take(path, body, &self.queues).await,
             ("POST", Some(way)) => self.links.press(way, body, &self.queues).await,
             (_, None) => self.links.show(path).await,
-            (_, Some((id, token))) => self.links.show_found(id, token).await,
+            (_, Some(way)) => self.links.show_found(way, &self.queues).await,
         }
     }
 

@@ -7,6 +7,7 @@
 //! so that the link works again. The key counts only when the worker has checked it with its provider. Deliberately
 //! absent: any way to open a sealed key, for which the role has no permission.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use bobbin_chat::{Entered, HttpAnswer};
@@ -36,6 +37,9 @@ const NO_KEY: &str =
 const NO_VALUE: &str = "That cannot be stored: a secret is one line of 8 to 2,048 characters of ASCII, and no token of GitHub. Nothing was stored.";
 /// Longest time for sealing and storing a key from a platform's form: the rest of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
+/// Longest time of one call to the table or KMS: a request makes four of them and one to the queue, and the function
+/// has ten seconds.
+const CALL_MS_MAX: u64 = 1_500;
 
 /// The links: what is entered through them is sealed by KMS, then it goes into the table.
 #[derive(Debug)]
@@ -104,23 +108,24 @@ impl Links {
         let Some(value) = typed(body, usable) else {
             return (page::form(&link, now_ms, Some(wrong)), "setup: no key");
         };
-        let sealed = match seal.close(&value, &context).await {
+        let sealed = match within(seal.close(&value, &context)).await {
             Ok(sealed) => sealed,
-            Err(error) => return later(&error.to_string()),
+            Err(why) => return later(&why),
         };
-        match self.store.enter(&id, &sealed, now_ms).await {
-            Ok(true) => {}
+        let why = match within(self.store.enter(&id, &sealed, now_ms)).await {
+            Ok(true) => match queues.send(&check(&id, &link)).await {
+                Ok(()) => return (page::taken(link.purpose), "setup: key taken"),
+                Err(error) => error.to_string(),
+            },
             Ok(false) => return spent(),
-            Err(error) => return later(&error.to_string()),
-        }
-        let Err(error) = queues.send(&check(&id, &link)).await else {
-            return (page::taken(link.purpose), "setup: key taken");
+            // It may be stored all the same.
+            Err(why) => why,
         };
         // The worker will not hear of it, so the link must not look used.
-        if let Err(error) = self.store.reopen(&id, &sealed).await {
+        if let Err(error) = within(self.store.reopen(&id, &sealed)).await {
             tracing::warn!(event = "setup.unopened", %error, "the link of a key that was not queued could not be opened again");
         }
-        later(&error.to_string())
+        later(&why)
     }
 
     /// Seals and stores a key from a platform's form; the message enqueued next names it. False: nothing was stored.
@@ -156,10 +161,17 @@ impl Links {
             return Err(spent());
         };
         let id = link_id(token);
-        let found = self.store.link(&id).await;
-        let found = found.map_err(|e| later(&e.to_string()))?;
+        let found = within(self.store.link(&id)).await.map_err(|why| later(&why))?;
         let found = found.filter(|found| found.is_open(now_ms)).ok_or_else(spent)?;
         Ok(OpenLink { id, link: found.link, seal })
+    }
+}
+
+/// The result of a call; without one in time it may have had its effect.
+pub async fn within<T, E: Display>(call: impl Future<Output = Result<T, E>>) -> Result<T, String> {
+    match tokio::time::timeout(Duration::from_millis(CALL_MS_MAX), call).await {
+        Ok(done) => done.map_err(|e| e.to_string()),
+        Err(_) => Err(format!("no answer within {CALL_MS_MAX} ms")),
     }
 }
 

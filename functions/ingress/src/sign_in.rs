@@ -8,14 +8,16 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::base::ids::digest;
+use bobbin_core::base::ids::{Ms, digest};
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::{Body, Want};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink};
 use bobbin_core::tenant::sign_in::{ForgeWish, StoredSignIn, code_id, code_seal, press_id};
 
 use crate::page;
-use crate::setup::{FORM_BYTES_MAX, Links, OpenLink, SetupAnswer, control, is_token, later, spent};
+use crate::setup::{
+    FORM_BYTES_MAX, Links, OpenLink, SetupAnswer, control, is_token, later, spent, within,
+};
 
 /// Longest code of a forge.
 const CODE_BYTES_MAX: usize = 200;
@@ -47,37 +49,43 @@ impl Links {
         };
         let came = code_id(&code);
         let context = code_seal(&self.stack, &link.thread.tenant(), &id);
-        let sealed = match seal.close(&Secret::from(code), &context).await {
+        let sealed = match within(seal.close(&Secret::from(code), &context)).await {
             Ok(sealed) => sealed,
-            Err(error) => return later(&error.to_string()),
+            Err(why) => return later(&why),
         };
         let token = press_token();
         let press = press_id(&token);
-        match self.store.signed_in(&id, &press, (&sealed, &came), now_ms).await {
-            Ok(true) => {}
+        let why = match within(self.store.signed_in(&id, &press, (&sealed, &came), now_ms)).await {
+            Ok(true) => {
+                let name = digest(&["signed-in", &id, &press]);
+                let wish = ForgeWish::SignedIn { link: id.clone(), press: press.clone() };
+                match queues.send(&message(&name, &link, wish)).await {
+                    Ok(()) => {
+                        let there = format!("../setup/{id}/{token}");
+                        return (page::lead_on(&there), "setup: signed in");
+                    }
+                    Err(error) => error.to_string(),
+                }
+            }
             Ok(false) => return spent(),
-            Err(error) => return later(&error.to_string()),
-        }
-        let name = digest(&["signed-in", &id, &press]);
-        let wish = ForgeWish::SignedIn { link: id.clone(), press: press.clone() };
-        let Err(error) = queues.send(&message(&name, &link, wish)).await else {
-            return (page::lead_on(&format!("../setup/{id}/{token}")), "setup: signed in");
+            // It may be stored all the same.
+            Err(why) => why,
         };
-        if let Err(error) = self.store.forget_sign_in(&id, &press).await {
+        if let Err(error) = within(self.store.forget_sign_in(&id, &press)).await {
             tracing::warn!(event = "setup.unopened", %error, "a sign-in that was not queued could not be forgotten");
         }
-        later(&error.to_string())
+        later(&why)
     }
 
     /// Shows what a sign-in brought.
-    pub async fn show_found(&self, id: &str, token: &str) -> SetupAnswer {
+    pub async fn show_found(&self, (id, token): (&str, &str), queues: &Queues) -> SetupAnswer {
         let now_ms = now_ms();
         let (link, sign_in) = match self.signed_in(id, token).await {
             Ok(found) => found,
             Err(told) => return told,
         };
-        if sign_in.pressed.is_some() {
-            return (page::pressed(), "setup: pressed before");
+        if let Some((_, at_ms)) = sign_in.pressed {
+            return pressed_before((id, &link), at_ms, sign_in.found.is_some(), queues).await;
         }
         if now_ms >= link.until_ms {
             return spent();
@@ -100,8 +108,8 @@ impl Links {
             Ok(found) => found,
             Err(told) => return told,
         };
-        if sign_in.pressed.is_some() {
-            return (page::pressed(), "setup: pressed before");
+        if let Some((_, at_ms)) = sign_in.pressed {
+            return pressed_before((id, &link), at_ms, sign_in.found.is_some(), queues).await;
         }
         let StoredSignIn { press, found: Some(found), .. } = sign_in else {
             return (page::looking(), "setup: looking");
@@ -111,20 +119,19 @@ impl Links {
             const NONE: &str = "That cannot be chosen. Nothing was changed.";
             return (page::found(&link, &found, Some(NONE)), "setup: no choice");
         };
-        match self.store.press(id, &press, &choice, now_ms).await {
-            Ok(true) => {}
+        let why = match within(self.store.press(id, &press, &choice, now_ms)).await {
+            Ok(true) => match hand_over((id, &link), now_ms, queues).await {
+                Ok(()) => return (page::pressed(), "setup: pressed"),
+                Err(why) => why,
+            },
             Ok(false) => return spent(),
-            Err(error) => return later(&error.to_string()),
-        }
-        let name = digest(&["pressed", id, &now_ms.to_string()]);
-        let wish = ForgeWish::Pressed { link: id.to_owned() };
-        let Err(error) = queues.send(&message(&name, &link, wish)).await else {
-            return (page::pressed(), "setup: pressed");
+            // It may be stored all the same.
+            Err(why) => why,
         };
-        if let Err(error) = self.store.take_press_back(id, now_ms).await {
+        if let Err(error) = within(self.store.take_press_back(id, now_ms)).await {
             tracing::warn!(event = "setup.unopened", %error, "a press that was not queued could not be taken back");
         }
-        later(&error.to_string())
+        later(&why)
     }
 
     /// The sign-in to which a press token belongs.
@@ -136,7 +143,7 @@ impl Links {
         if self.seal.is_none() || !is_token(id) || !is_token(token) {
             return Err(spent());
         }
-        let found = self.store.link(id).await.map_err(|e| later(&e.to_string()))?;
+        let found = within(self.store.link(id)).await.map_err(|why| later(&why))?;
         let Some(StoredLink { link, sign_in: Some(sign_in), .. }) = found else {
             return Err(spent());
         };
@@ -146,6 +153,31 @@ impl Links {
         }
         Ok((link, sign_in))
     }
+}
+
+/// Answers who comes after a press. Until it is carried out, which removes what was found, the worker may not have heard
+/// of it: it is told again.
+async fn pressed_before(
+    (id, link): (&str, &SetupLink),
+    at_ms: Ms,
+    is_pending: bool,
+    queues: &Queues,
+) -> SetupAnswer {
+    if is_pending && let Err(why) = hand_over((id, link), at_ms, queues).await {
+        return later(&why);
+    }
+    (page::pressed(), "setup: pressed before")
+}
+
+/// Hands a stored press to the worker; a repeat is the same message.
+async fn hand_over(
+    (id, link): (&str, &SetupLink),
+    at_ms: Ms,
+    queues: &Queues,
+) -> Result<(), String> {
+    let name = digest(&["pressed", id, &at_ms.to_string()]);
+    let wish = ForgeWish::Pressed { link: id.to_owned() };
+    queues.send(&message(&name, link, wish)).await.map_err(|e| e.to_string())
 }
 
 /// A token that nobody can guess.

@@ -7,6 +7,7 @@ mod container;
 mod counted;
 mod direct;
 mod events;
+mod links;
 mod vanished;
 
 use libtest_mimic::Trial;
@@ -30,6 +31,9 @@ pub fn trials() -> Vec<Trial> {
         trial("functions::unqueued_request_is_counted", counted::ingress),
         trial("functions::losses_and_table_failures_are_counted", counted::worker),
         trial("functions::sandbox_dead_letter_reaches_requester", counted::sandbox_letters),
+        trial("functions::newer_dead_letter_waits_a_day", counted::newer_letters),
+        trial("functions::stored_press_is_handed_over_again", links::pressed_again),
+        trial("functions::unknown_press_is_taken_back", links::unknown_press),
         trial("functions::deleted_orphan_is_counted", counted::sweeper),
         trial("functions::mass_absence_keeps_all_records", vanished::held),
         trial("functions::sweeper_tick_checks_everything_and_reports", events::sweeper),
