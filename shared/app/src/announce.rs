@@ -78,7 +78,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             &lane.limits.record,
         );
         let (refused, ahead) = match judged {
-            Admission::Over => return Ok(true),
+            Admission::Over | Admission::Unshown => return Ok(true),
             // A redelivery: the flag is written, the card may not be posted.
             Admission::Known { queued, ahead } => (queued.refused, ahead),
             Admission::Waits { ahead } => (false, ahead),

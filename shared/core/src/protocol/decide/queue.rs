@@ -28,7 +28,14 @@ pub enum Admission {
     },
     /// The thread already has the most waiting prompts allowed.
     Full,
+    /// So many were refused since the thread's present turn began that the record has no room for more: nothing is
+    /// written or shown, and the prompt begins when it comes to its turn.
+    Unshown,
 }
+
+/// Refused prompts of which a record keeps the flags. Each has some 300 bytes, and an item has 400 KB (DynamoDB
+/// quotas), which a Stop needs as well.
+const REFUSED_MAX: usize = 100;
 
 /// Judges an announcement by the record. `in_ledger`: the ledger knows its turn as ended.
 #[must_use]
@@ -60,7 +67,8 @@ pub fn admit(
     }
     let waiting = flags.queued.values().filter(|one| !one.refused).count();
     if waiting >= limits.thread_queue {
-        return Admission::Full;
+        let refused = flags.queued.len() - waiting;
+        return if refused < REFUSED_MAX { Admission::Full } else { Admission::Unshown };
     }
     Admission::Waits { ahead: waiting + running }
 }
@@ -210,6 +218,11 @@ mod tests {
         assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
         assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
         assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
+        let mut flooded = flags(limits.thread_queue + REFUSED_MAX);
+        for refused in flooded.queued.values_mut().skip(limits.thread_queue) {
+            refused.refused = true;
+        }
+        assert_eq!(judged(&flooded, "a"), Admission::Unshown);
         assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
     }
 
