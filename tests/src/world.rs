@@ -33,7 +33,7 @@ pub struct Deployment {
     pub table: String,
     /// Address of the queue of messages.
     pub messages_queue_url: String,
-    /// Queue of control words.
+    /// Queue of control messages.
     pub control_queue_url: String,
     /// The sweeper's function name.
     pub sweeper: String,

@@ -152,7 +152,7 @@ pub async fn configure(
     eventually(ANSWER_MS_MAX, "the word is carried out", async || {
         match world.aws.queued(&world.deployment.control_queue_url).await? {
             0 => Ok(()),
-            waiting => Err(format!("{waiting} control words")),
+            waiting => Err(format!("{waiting} control messages")),
         }
     })
     .await;

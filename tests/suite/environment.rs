@@ -105,7 +105,7 @@ async fn told(world: World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     assert!(talk.answer(&first).await.contains("broken"));
     let notice = talk.see(ANSWER_MS_MAX, "what failed is told", |one| {
-        one.text.contains("was not made ready in full")
+        one.text.contains("The set-up is incomplete")
     });
     let notice = notice.await.text;
     for words in ["exit code 7", "runArgs"] {

@@ -275,7 +275,7 @@ async fn lived(platform: Platform) {
     }
     let first = place.settings().await.own_keys["daytona"].fingerprint.clone();
     let listed = place.said(&ada, None, false, "Daytona: ").await;
-    assert!(listed.contains(&format!("`{first}` counts (stored ")), "{listed}");
+    assert!(listed.contains(&format!("`{first}` is in use (stored ")), "{listed}");
     assert!(
         listed.contains("ago by ") && listed.contains("use only your own model keys"),
         "{listed}"

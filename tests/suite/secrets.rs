@@ -241,7 +241,7 @@ async fn used(platform: Platform) {
     for (hosts, why) in [
         ("*.github.io", "too wide"),
         ("github.com", "belongs to the forge"),
-        ("10.0.0.1", "is no host"),
+        ("10.0.0.1", "is not a host"),
         ("", "at least one host"),
     ] {
         token.said(&ada, (hosts, None), why).await;

@@ -141,7 +141,7 @@ async fn attacked(world: &World, platform: Platform) {
         let others = others.filter(|one| one["group_id"] != ours.thread.key.to_string()).count();
         match (control.as_array().map_or(0, Vec::len), others) {
             (0, 0) => Ok(()),
-            (control, others) => Err(format!("{control} control words, {others} messages")),
+            (control, others) => Err(format!("{control} control messages, {others} messages")),
         }
     })
     .await;

@@ -20,7 +20,7 @@ impl TryFrom<f64> for Price {
     fn try_from(dollars: f64) -> Result<Self, String> {
         if !(0.0..=PRICE_MAX).contains(&dollars) {
             return Err(format!(
-                "{dollars} is no price. A price is in US dollars for a million tokens, from 0 to {PRICE_MAX}"
+                "{dollars} is not a price. A price is in US dollars for a million tokens, from 0 to {PRICE_MAX}"
             ));
         }
         Ok(Self((dollars * 1_000_000.0).round() as MicroUsd))
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn odd_prices_are_refused() {
         for (text, why) in [
-            (r#"{"input":-1,"output":1}"#, "-1 is no price"),
-            (r#"{"input":10001,"output":1}"#, "10001 is no price"),
+            (r#"{"input":-1,"output":1}"#, "-1 is not a price"),
+            (r#"{"input":10001,"output":1}"#, "10001 is not a price"),
             (r#"{"input":1}"#, "missing field `output`"),
             (r#"{"input":1,"output":1,"cache":2}"#, "unknown field `cache`"),
             (r#"{"input":"1","output":1}"#, "invalid type"),

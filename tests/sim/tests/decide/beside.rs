@@ -346,7 +346,7 @@ fn merged_one_moves_its_own_checkout() {
     let told = world.with(|s| s.told.last().cloned()).unwrap();
     assert!(
         told.starts_with(
-            "(The pull request of the earlier work in `.bobbin/repositories/acme/lib` has ended."
+            "(The earlier pull request in `.bobbin/repositories/acme/lib` was closed or merged."
         ),
         "{told}"
     );

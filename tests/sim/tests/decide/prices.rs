@@ -60,7 +60,7 @@ fn unpriced_model_is_refused_under_a_budget() {
     assert_eq!(
         outcomes(&world),
         [Outcome::Failed {
-            reason: "A budget is set here, and nobody knows what m costs, so it would be counted as nothing. Choose another model. The operator can name its price in the parameter Overrides (`prices`).".to_owned()
+            reason: "A budget is set here, but the price of m is unknown, so it would count as free. Choose another model. The operator can name its price in the parameter Overrides (`prices`).".to_owned()
         }]
     );
     world.with(|s| assert!(s.prompted.is_empty()));
@@ -79,7 +79,7 @@ fn budget_set_later_asks_for_prices_again() {
     caps(&world);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(
-        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("nobody knows what m costs"))
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("the price of m is unknown"))
     );
     world.with(|s| s.offer = offer(&["m"], &[]));
     deliver_until_done(&world, &prompt("m3"), 1);

@@ -156,7 +156,7 @@ fn withheld_secrets_are_told_once() {
     assert_eq!(
         share::notices(&world),
         [
-            "Secrets that the agent does not have here:\n- `NPM_TOKEN`: this sandbox's provider cannot keep it outside. With `readable` in `/sandbox-config` the agent could read it."
+            "Secrets not available to the agent here:\n- `NPM_TOKEN`: this sandbox's provider cannot keep it outside. With `readable` in `/sandbox-config` the agent could read it."
         ]
     );
 }

@@ -202,7 +202,7 @@ fn failed_step_costs_the_turn_nothing() {
     assert_eq!(
         share::notices(&world),
         [
-            "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
+            "The set-up is incomplete (by `.bobbin/environment.yaml`). The agent was told.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
         ]
     );
 }
@@ -267,7 +267,7 @@ fn processes_left_behind_start_no_agent() {
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(
         choice::reason(&world),
-        "Processes of the project's set-up could not be ended, and no agent starts beside them, so nothing was run. Correct the steps, or switch them off with the setting environment."
+        "Set-up processes could not be stopped, and the agent does not start beside them, so nothing was run. Fix the steps, or switch them off with the setting environment."
     );
     assert_eq!(calls(&world), ["clone", "read", "set up"]);
     assert_eq!(world.with(|s| s.sandboxes.len()), 0);

@@ -345,7 +345,7 @@ fn next_task_starts_from_the_new_base() {
     assert_eq!(world.with(|s| s.checkouts_moved.clone()), [Some(FIRST.to_owned())]);
     assert_eq!(
         told_last(&world),
-        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may differ from before.)\n\ndo it"
+        "(The earlier pull request was closed or merged. The checkout was moved to the newest commit of `main`, dddddddddddd: files may differ from before.)\n\ndo it"
     );
     let now = record(&world);
     assert_eq!(
@@ -431,7 +431,7 @@ fn base_that_cannot_come_is_asked_again() {
     assert_eq!((outcomes(&world).last(), &*told_last(&world)), (Some(&Outcome::Answered), "do it"));
     world.with(|s| (s.move_fails, s.moves_to) = (None, Some("d".repeat(40))));
     deliver_until_done(&world, &prompt("m3"), 1);
-    assert!(told_last(&world).starts_with("(The pull request of the earlier work has ended."));
+    assert!(told_last(&world).starts_with("(The earlier pull request was closed or merged."));
     assert_eq!(world.with(|s| s.checkouts_moved.len()), 2);
 }
 

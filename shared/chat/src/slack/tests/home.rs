@@ -32,7 +32,7 @@ fn picture() -> Picture {
                 turn: "slack_T1_C1_1.1".into(),
                 state: "Waiting for a decision",
                 since_ms: 100_000,
-                asks: vec!["May it bash: rm -rf <x>".to_owned()],
+                asks: vec!["Allow bash: rm -rf <x>?".to_owned()],
             },
             OpenRun {
                 thread: thread("D1"),
@@ -136,7 +136,7 @@ fn fullest_home_fits_slack_limits() {
 fn overview_command_answers_in_words() {
     assert_eq!(
         render::overview_words(&picture()),
-        "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: May it bash: rm -rf <x>\n- Stopping, for 30 s.\n\
+        "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: Allow bash: rm -rf <x>?\n- Stopping, for 30 s.\n\
          - answered 3 min 0 s ago, took 30 s: fix <the> build\n- This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00\nIn a thread, `@Bobbin status` says more and `@Bobbin stop` ends the run."
     );
 }
