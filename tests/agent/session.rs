@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    /// In the place of what stands there of it.
+    /// Replaces the earlier version.
     pub fn keep(&mut self, message: Value) {
         let id = message["info"]["id"].as_str().unwrap_or_default();
         match self.place_of(id) {

@@ -64,7 +64,7 @@ async fn own_endpoint() {
     stack.end().unwrap();
 }
 
-/// Somebody stops of whom no worker knows yet who they are, and Slack does not say.
+/// A person presses Stop before anybody knows who they are, and Slack does not say.
 async fn stop() {
     let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = World::of(&stack);

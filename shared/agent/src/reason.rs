@@ -109,7 +109,7 @@ fn described(name: &str, status: Option<u16>, said: &str) -> String {
         (_, Some(429)) => format!("The model's vendor is limiting requests: {said} Try again later."),
         (_, Some(status @ 500..)) => format!("The model's vendor failed ({status}): {said} Try again later."),
         _ if said.contains("Model not found") => {
-            format!("{said} The operator has to set MODEL to one that its provider knows.")
+            format!("{said} The operator has to set MODEL to one that its vendor knows.")
         }
         (_, Some(status)) => format!("The model's vendor refused the request ({status}): {said} If it refuses the next task too, a reset that keeps the files starts a new conversation."),
         _ if said.is_empty() => "The agent failed without saying why.".to_owned(),

@@ -42,7 +42,7 @@ pub struct Run {
     pub ends_ms: Option<Ms>,
     /// It ends in an error.
     pub error: bool,
-    /// Whoever follows it dies of what it answers.
+    /// The worker that follows it crashes.
     pub kills: bool,
     /// A question that waits for a person from this time on, until it is closed.
     pub ask: Option<(Ms, bool)>,
@@ -270,8 +270,7 @@ impl Agent {
         going.for_each(|run| run.is_broken = true);
     }
 
-    /// As the adapters do: of OpenCode's nothing is aborted while the newest prompt is none of these, of the daemon's
-    /// these alone.
+    /// Like the adapters: OpenCode aborts only if the newest prompt is one of these; the daemon aborts just these.
     pub fn abort(&mut self, messages: &[String], now_ms: Ms) {
         if self.is_native {
             let ours = self.runs.iter_mut().filter(|(id, _)| messages.contains(id));

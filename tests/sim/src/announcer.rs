@@ -1,5 +1,5 @@
-//! Control messages's word for a prompt that waits: by the product's own decisions on what is on record, with time
-//! between its steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
+//! Announces a waiting prompt with the product's own decisions, a step at a time. Like Slack, its chat finds a post only
+//! by reading the thread.
 
 use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
 use bobbin_core::base::limits::RecordLimits;

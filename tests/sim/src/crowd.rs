@@ -10,9 +10,8 @@ use super::world::World;
 use crate::dice::Dice;
 use crate::promises;
 
-/// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and
-/// for looks. Looks come late all the same while some begin at the same moment, so those are judged from when all are
-/// at work.
+/// A new sandbox occupies an execution this long, so prompts arrive no faster than executions allow; polls are judged
+/// once all turns run.
 const BEGIN_MS: u64 = 12_000;
 /// After the last prompt until Stop is pressed, half of it until all are at work; and from then on until the first run
 /// ends.

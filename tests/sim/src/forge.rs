@@ -218,7 +218,7 @@ impl SimThread {
                 PushEnd::Theirs { at }
             }
             Err(ended) => {
-                // A new sandbox has not what was brought into the one before.
+                // A new sandbox lacks what was fetched into the one before.
                 if let (PushEnd::Refused { .. }, Some(old)) = (&ended, moving.old) {
                     self.bring(home, generation, old);
                 }
@@ -339,7 +339,7 @@ impl Inner {
         }
     }
 
-    /// Files change that no prompt changes.
+    /// Files change without a prompt.
     pub(super) fn files_change(&mut self, place: usize) {
         let sandboxes = &mut self.places[place].home.sandboxes;
         if let Some(mut sandbox) = sandboxes.last_entry() {

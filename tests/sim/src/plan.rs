@@ -97,7 +97,7 @@ pub enum Deed {
     Tools,
     /// Those who manage the thread's tenant choose how agents are run.
     Chooses(Option<RuntimeMode>),
-    /// Control messages goes on with the word for a prompt that waits.
+    /// The announcement takes its next step.
     Announce(Announcing),
     /// Somebody presses on the newest or the oldest proposal that stands in the thread, if there is one.
     Press {

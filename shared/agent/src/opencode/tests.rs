@@ -413,7 +413,7 @@ fn unknown_model_or_agent_keeps_reason() {
     assert_eq!(
         run.fold().trouble().map(Reason::text),
         Some(
-            "Model not found: fake/nope. The operator has to set MODEL to one that its provider knows."
+            "Model not found: fake/nope. The operator has to set MODEL to one that its vendor knows."
         )
     );
     let run = heard("badagent");

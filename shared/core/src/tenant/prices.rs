@@ -37,14 +37,14 @@ impl From<Price> for f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// Of what the model reads.
+    /// Per input token.
     pub input: Price,
-    /// Of what it writes.
+    /// Per output token.
     pub output: Price,
-    /// Of what it reads from a cache; without one it counts as `input`.
+    /// Per token read from a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// Of what it writes into a cache; without one it counts as `input`.
+    /// Per token written into a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
 }

@@ -152,7 +152,7 @@ impl Running {
     }
 }
 
-/// Waits for what is to come of a program, which must live as long.
+/// Waits for a program's output; fails if it exits first.
 fn wait<T>(
     child: &mut Child,
     within: Duration,

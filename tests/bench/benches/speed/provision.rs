@@ -137,7 +137,7 @@ impl Course<'_> {
         Ok((delivery, cpu.saturating_sub(before)))
     }
 
-    /// Has an operator's word done.
+    /// Runs an operator command.
     fn operate(&mut self, thread: &str, want: &str) -> Result<(), String> {
         *self.number += 1;
         let work = json!({"work": "operate", "want": want});

@@ -48,7 +48,7 @@ impl Wire {
         }
     }
 
-    /// The far end has said so many. Nobody's question is answered by what comes after everything was taken.
+    /// The far end sent this many bytes. Bytes after the last question answer nothing.
     pub fn answered(&mut self, at: Duration, bytes: usize) {
         if let Some(open) = &mut self.open {
             open.ended = at;

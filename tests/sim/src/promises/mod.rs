@@ -176,7 +176,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         };
         let stands = |kind: &PostKind| posted.contains(&(turn, kind));
         let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
-        // Who refuses to be told, again and again, is not told: the record alone says so then.
+        // After repeated refusals only the record says it.
         if count(&Fact::Refused { turn }) >= REFUSALS_MIN {
             continue;
         }
@@ -298,11 +298,11 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
         let (Some(ending), Request::Prompt) = (ended, kind) else {
             continue;
         };
-        // What was sent into another turn is answered, and called for, with that one.
+        // A joined prompt is answered, and its sender mentioned, with the turn it joined.
         let steered = count(&Fact::Steered { turn }) > 0;
         let least = match ending {
             _ if steered || count(&Fact::Refused { turn }) >= REFUSALS_MIN => 0,
-            // Who stops their own turn knows.
+            // Whoever stops their own turn needs no mention.
             Ending::Cancelled | Ending::Joined => 0,
             Ending::Answered | Ending::Failed | Ending::OverBudget | Ending::Lost => 1,
         };
@@ -385,7 +385,7 @@ fn bounded(history: &History) -> Result<(), String> {
     }
 }
 
-/// That an end was reached at all is for the suite to say (it gives up after a bound); here: it is a settled one.
+/// The suite checks that it ends at all; this checks that the end is settled.
 fn converged(history: &History) -> Result<(), String> {
     let Some(end) = &history.end else {
         return Ok(());

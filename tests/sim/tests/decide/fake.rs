@@ -963,7 +963,7 @@ impl Services for Here<'_> {
             return Err(s.fail_ends.remove(0));
         }
         let key = at.map_or_else(|| post_key(self.thread, turn, kind), |at| at.id.clone());
-        // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
+        // A repeated key returns the existing post, as the platforms do; only an edit changes it.
         if !s.posts.contains_key(&key) {
             s.posted.push(key.clone());
             if at.is_none() && !post.calls().is_empty() {

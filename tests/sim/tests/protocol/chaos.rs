@@ -39,7 +39,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 /// Lines of a history that are printed.
 const LINES_MAX: usize = 2_000;
 
-/// What the histories must meet, so that nothing holds for want of an occasion.
+/// What the histories must meet, so that no promise holds only because its case never occurred.
 const MET: [&str; 66] = [
     "build",
     "prebuild used",

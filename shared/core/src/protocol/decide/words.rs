@@ -811,7 +811,7 @@ pub fn beside_for_agent(beside: &[Carried]) -> Option<String> {
 /// The checkout stays where it is, although the pull request of its work has ended.
 pub const STAYS_ON_OLD_BASE: &str = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request. So nothing was moved: the agent goes on from there. To start from the newest commit instead, ask the agent to keep or drop that work and to fetch and check out the branch.";
 
-/// An agent does not say what it spends, where a budget is set.
+/// A budget is set, and the agent does not report its costs.
 #[must_use]
 pub fn agent_tells_no_cost(agent: &str) -> String {
     format!(

@@ -7,7 +7,7 @@ use super::super::plan::{self, AtForge, Deed, prompt, reset};
 use super::super::world::World;
 use super::TROUBLE_MS;
 
-/// What these histories must meet, so that nothing holds for want of an occasion. A branch that is gone when it is
+/// What these histories must meet, so that no promise holds only because its case never occurred. A branch that is gone when it is
 /// pushed to is too rare here: a crash scenario has it.
 pub(super) const MET: [&str; 19] = [
     "propose",

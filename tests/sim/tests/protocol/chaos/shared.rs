@@ -15,7 +15,7 @@ pub(super) const THREADS: usize = 40;
 /// Sandboxes that they share, of two tenants in turns.
 const SANDBOXES: usize = 6;
 
-/// What these histories must meet, so that nothing holds for want of an occasion.
+/// What these histories must meet, so that no promise holds only because its case never occurred.
 pub(super) const MET: [&str; 17] = [
     "name",
     "connect",

@@ -72,7 +72,7 @@ impl Explored for System {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
                 killed <= (LIMITS.retry.attempts as usize + 1) * w.system.kinds.len()
             }),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
             Property::sometimes("answered after a crash", |w: &Walk<Self>, s: &State| {
                 s.left.crashes < w.system.budget.crashes && ended(w, s, Ending::Answered)

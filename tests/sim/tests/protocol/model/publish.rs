@@ -526,7 +526,7 @@ impl Publishing {
         }
     }
 
-    /// Writes what is expected to stand still; of all others who know it, that is past then.
+    /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let stored = self.record(s);
         let stands = |expected: Option<u64>, version: u64| expected.is_none_or(|it| it == version);

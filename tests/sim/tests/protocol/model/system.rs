@@ -258,7 +258,7 @@ pub enum Action {
     },
     /// A look, or a call, does not find the sandbox, which is there.
     Lie(usize),
-    /// Who follows a run dies of it.
+    /// The worker that follows it crashes.
     Kill(usize),
     /// The queue gives up its head.
     Die,

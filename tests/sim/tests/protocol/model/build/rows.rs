@@ -84,7 +84,7 @@ impl Explored for Building {
             Property::always(HINDERED, |_, s: &State| !s.broken.contains(&HINDERED)),
             Property::always(TAKEN, |_, s: &State| !s.broken.contains(&TAKEN)),
             Property::always(KEPT, |_, s: &State| !s.broken.contains(&KEPT)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("built", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s, BUILDER);
                 record.sandbox.history.operated.iter().any(|one| one.trouble.is_none())

@@ -69,7 +69,7 @@ impl Explored for Publishing {
         vec![
             Property::always("promise 3", |_, s: &State| !is_broken(s.broken, 3)),
             Property::always("promise 15", |_, s: &State| !is_broken(s.broken, 15)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("opened", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s);
                 let publication = record.published.publication.as_ref();

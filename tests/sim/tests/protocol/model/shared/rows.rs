@@ -64,7 +64,7 @@ impl Explored for Shared {
             Property::always("promise 6", |_, s: &State| !is_broken(s.broken, 6)),
             Property::always("promise 10", |_, s: &State| !is_broken(s.broken, 10)),
             Property::always("month", |w: &Walk<Self>, s: &State| w.system.is_within_month(s)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("both at work", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.sharing.in_use.len() == 2
             }),

@@ -135,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Writes what is expected to stand still; of all others who know it, that is past then.
+    /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let Some(worker) = s.workers[slot] else {
             return;
