@@ -229,27 +229,27 @@ pub(super) struct State {
     pub(super) changes: Changes,
     /// The images that went along with each prompt.
     pub(super) seen_images: Vec<Vec<Image>>,
-    /// Why the files cannot be shown, where that is so.
+    /// Why the files cannot be shown.
     pub(super) unshowable: Option<String>,
-    /// Whoever follows a run dies.
+    /// A run crashes its follower.
     pub(super) kills_followers: bool,
-    /// Runs go on while nobody reaches their server.
+    /// Runs continue while their server is unreachable.
     pub(super) went_on: bool,
     /// Runs that were ended because no turn follows them.
     pub(super) ended_runs: Vec<StrayRun>,
-    /// What a run answers, if it is not "the answer".
+    /// The answer of a run, if it is not "the answer".
     pub(super) answers: Option<String>,
     /// How the agent says that its runs ended.
     pub(super) run_end: Option<RunEnd>,
-    /// What does not answer, and until when.
+    /// The service that is down, and until when.
     pub(super) out: Option<(Out, Ms)>,
-    /// What was left for the next delivery.
+    /// The state left for the next delivery.
     pub(super) parked: Option<Parked>,
-    /// Sweeps of the sweeper's that are done.
+    /// Finished sweeps.
     pub(super) swept: Vec<TurnId>,
-    /// A person speaks right after a delivery has left its word.
+    /// A person writes right after a delivery has left its state.
     pub(super) speaks_at_park: Option<ControlFlags>,
-    /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
+    /// What each follow or poll knew before, and what seems wrong with the run.
     pub(super) saw: Vec<Seen>,
     pub(super) doubt: Option<Doubt>,
     /// What the run has spent.
