@@ -1,7 +1,7 @@
-//! The queue does not answer the ingress. One call of it: the next attempt goes through, and nobody notices. None of
-//! them in time: the platform is told so while it still listens, and the next try makes one turn, whether the queue had
-//! taken the first or not. Slack itself sends the same event again; on Discord a person reads the words and asks once
-//! more, which is another interaction, and the first one never starts anything.
+//! The queue does not answer ingress. If one call fails, the next attempt succeeds and nobody notices. If none succeeds
+//! in time, the platform hears that while it still listens, and the next try makes one turn, whether the queue had
+//! taken the first or not. Slack itself sends the same event again; on Discord a person reads the message and asks
+//! again, which is another interaction, and the first one never starts anything.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
