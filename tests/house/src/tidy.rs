@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// Columns of a comment line.
 const COLUMNS_MAX: usize = 120;
-/// Folders that hold nothing of ours, or what was said at its time.
+/// Folders without files of ours, or with records of their time.
 const SKIPPED: [&str; 6] = ["target", ".git", ".bobbin", "node_modules", "generated", "decisions"];
-/// What reads as translated, and the plain word for it (docs use the same words as code).
+/// Phrases that read as translated, and the plain word for each (docs use the same words as code).
 const WORDS: [(&str, &str); 9] = [
     ("what comes of", "the result"),
     ("what came of", "the result"),
@@ -20,7 +20,7 @@ const WORDS: [(&str, &str); 9] = [
     ("is given back", "is retried"),
 ];
 
-/// What is untidy below this folder, a line each.
+/// The untidy places below this folder, a line each.
 ///
 /// # Panics
 /// If a file of the workspace cannot be read.
