@@ -8,7 +8,7 @@ const COLUMNS_MAX: usize = 120;
 /// Folders without files of ours, or with records of their time.
 const SKIPPED: [&str; 6] = ["target", ".git", ".bobbin", "node_modules", "generated", "decisions"];
 /// Phrases that read as translated, and the plain word for each (docs use the same words as code).
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 13] = [
     ("what comes of", "the result"),
     ("what came of", "the result"),
     ("what becomes of", "what happens to"),
@@ -18,6 +18,10 @@ const WORDS: [(&str, &str); 9] = [
     ("control lane", "control messages"),
     ("gives it back", "retries it"),
     ("is given back", "is retried"),
+    ("control word", "control message"),
+    ("for want of", "because there is no"),
+    ("so many of", "this many of"),
+    ("looked at just now", "checked just now"),
 ];
 
 /// The untidy places below this folder, a line each.

@@ -1,5 +1,5 @@
-//! Announces a waiting prompt with the product's own decisions, a step at a time. Like Slack, its chat finds a post only
-//! by reading the thread.
+//! Announces a waiting prompt with the product's own decisions, a step at a time. Like Slack, its chat finds a post
+//! only by reading the thread.
 
 use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
 use bobbin_core::base::limits::RecordLimits;
