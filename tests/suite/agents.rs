@@ -107,7 +107,7 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     let session = talk.session().await.conversation.session.unwrap();
     assert!(session.starts_with(agent), "{session}");
 
-    // It asks for its actions; "always" covers the same action again. Claude Code asks for each redirection anew, and
+    // It asks for its actions; "always" covers the same action again. Claude Code asks for each redirection again, and
     // writes into the project what it may always do.
     let always = if agent == "claude" { "2 files changed, +7 -0" } else { "1 file changed, +0 -0" };
     let line = "1 file changed, +1 -0";

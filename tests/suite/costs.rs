@@ -245,7 +245,7 @@ struct Taken {
     writes: f64,
 }
 
-/// Threads, of which one must match the document: on a busy machine one may take longer and write that down.
+/// Threads, one of which must match the document: on a busy machine one may take longer and write that down.
 const THREADS: usize = 3;
 
 async fn measured(world: World) {
@@ -295,7 +295,7 @@ async fn two_turns(world: &World, platform: Platform) -> [Taken; 2] {
     [first, next]
 }
 
-/// Polls, of which one must match the document: on a busy machine one may take longer and renew its claim.
+/// Polls, one of which must match the document: on a busy machine one may take longer and renew its claim.
 const LOOKS: u32 = 5;
 
 /// Its own stack: a turn of a minute that is followed for its first second.

@@ -113,7 +113,7 @@ impl Search {
         self.needles.len()
     }
 
-    /// The needles of which a part is at one of the sampled places.
+    /// The needles with a part at one of the sampled places.
     fn maybe(&self, text: &str) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         let (bytes, mut at) = (text.as_bytes(), 0);

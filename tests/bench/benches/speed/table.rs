@@ -74,7 +74,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Fills it up to this many sessions, of which `due` are due.
+    /// Fills it up to this many sessions and makes `due` of them due.
     ///
     /// # Errors
     /// What it did instead.

@@ -545,7 +545,7 @@ fn new_agent_session_gets_thread_history() {
             || last.contains("| this was cut off when its sandbox vanished\n\ndo it"),
         "{last}"
     );
-    // Whoever was told is not told again.
+    // A person who was told is not told again.
     deliver_until_done(&world, &prompt("m4"), 1);
     assert_eq!(world.with(|s| s.told.last().cloned()).unwrap(), "do it");
 }
