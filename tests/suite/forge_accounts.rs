@@ -293,7 +293,7 @@ async fn bound(platform: Platform) {
     place.listed("is usable").await;
     assert!(looked(&world, platform, &repository.name).await.unwrap().contains("the secret plan"));
 
-    // A webhook is only a hint: its claim is false here, and one poll without a result ends no binding.
+    // A webhook is only a hint: its claim is false here, and one check without a result ends no binding.
     let bound = place.settings().await.bindings;
     let installation = bound.values().next().unwrap().installation;
     let body = deleted(installation);

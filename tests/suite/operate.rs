@@ -349,7 +349,7 @@ async fn dead_letter(world: World) {
 
     let url = world.deployment.messages_queue_url.clone();
     let messages = queue_name(&url);
-    // A passing sweep makes the worker poll once it hears of it.
+    // A passing sweep makes the worker check once it hears of it.
     let control = queue_name(&world.deployment.control_queue_url);
     mapping(&world, &control, false).await;
     mapping(&world, &messages, false).await;

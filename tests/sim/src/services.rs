@@ -125,12 +125,12 @@ pub trait Services {
         self.stands(generation)
     }
 
-    /// The same, as one poll finds it.
+    /// The same, as one observation finds it.
     fn look(&mut self, generation: u32) -> SandboxState {
         self.seen(generation)
     }
 
-    /// The same, as a poll and the list find it.
+    /// The same, as an observation and the list find it.
     fn confirmed(&mut self, generation: u32) -> SandboxState {
         self.seen(generation)
     }

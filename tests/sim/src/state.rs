@@ -121,7 +121,7 @@ pub struct Inner {
     pub(super) crowd: BTreeSet<(Ms, Group)>,
     /// Until then other work occupies the executions.
     pub(super) crowded_until_ms: Ms,
-    /// When a thread (by place) asked for a poll.
+    /// When a thread (by place) asked for a wake-up.
     pub(super) wake_ups: BinaryHeap<Reverse<(Ms, usize)>>,
     /// By time, then in planned order.
     pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,

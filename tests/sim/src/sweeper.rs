@@ -75,7 +75,7 @@ impl Inner {
 }
 
 impl World {
-    /// A thread's record whose sandbox the provider does not list gets a poll when it is time.
+    /// A thread's record whose sandbox the provider does not list gets a check when it is time.
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
         let armed = inner.places[place].home.due.says(now_ms).is_some();

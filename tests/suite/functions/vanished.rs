@@ -48,7 +48,7 @@ fn table(account: &str, confirmed_at_ms: Option<Ms>, sandboxes: u64) -> Value {
     json!({"Responses": {"local-Table": items}, "UnprocessedKeys": {}})
 }
 
-/// A tick; returns how many records it asked for a poll.
+/// A tick; returns how many records it asked for a check.
 async fn tick(sweeper: &mut Function) -> (Result<Value, Value>, usize) {
     let (_, event) = stored("sweeper").into_iter().next().unwrap();
     let _ = sweeper.calls();

@@ -47,7 +47,7 @@ use crate::tools::Use;
 const REQUEST_MS: u64 = 15_000;
 /// A sent message reaches the queue within this time, or never.
 const SEND_MS_MAX: u64 = 10_000;
-/// While things go wrong, one in this many polls does not find its sandbox, by the millisecond of the poll.
+/// While things go wrong, one in this many checks does not find its sandbox, by the millisecond of the check.
 const LIES_EVERY: u64 = 20;
 /// While things go wrong, one in this many new sandboxes never gets its secrets put in, by the millisecond of the
 /// check.
@@ -319,7 +319,7 @@ impl Services for Here<'_> {
         self.inner.places[self.at].home.stands(generation, self.inner.now_ms)
     }
 
-    /// One poll may lie; the list does not.
+    /// One check may lie; the list does not.
     fn look(&mut self, generation: u32) -> SandboxState {
         if self.inner.troubled() && self.inner.now_ms.is_multiple_of(LIES_EVERY) {
             return SandboxState::Gone;

@@ -5,7 +5,7 @@ use super::*;
 use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
 use bobbin_core::records::session::StrayRun;
 
-/// How often a poll was repeated before it was believed.
+/// How often a check was repeated before it was believed.
 fn confirmed(world: &Fake) -> usize {
     world.with(|s| s.names.iter().filter(|name| **name == "confirm").count())
 }

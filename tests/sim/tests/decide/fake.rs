@@ -86,7 +86,7 @@ pub(super) struct State {
     pub(super) wakes: Vec<Ms>,
     /// The generations with which the second sandbox was to be deleted.
     pub(super) tools_ended: Vec<u32>,
-    /// This many polls and calls do not find an existing sandbox.
+    /// This many checks and calls do not find an existing sandbox.
     pub(super) lies: u32,
     pub(super) tenant_sandboxes: u32,
     /// Those that were created before the thread's own.

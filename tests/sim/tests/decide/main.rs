@@ -417,7 +417,7 @@ fn unreadable_answer_fails_the_turn() {
     let calls = |world: &Fake| world.with(|s| s.calls);
     let before = calls(&world);
     deliver_until_done(&world, &prompt("m2"), 1);
-    // What remains: the part and its record, two polls of what is left behind, the card and its record.
+    // What remains: the part and its record, two checks of what is left behind, the card and its record.
     let chunk_call = calls(&world) - before - 5;
     world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());

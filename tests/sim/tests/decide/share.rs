@@ -221,7 +221,7 @@ fn only_one_thread_resumes_sandbox() {
     let group = thread().sandbox().group();
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    // The first crashes right before the start request: load, save, card, poll.
+    // The first crashes right before the start request: load, save, card, check.
     world.with(|s| s.crash_at = Some((s.calls + 4, true)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
     world.with(|s| s.crash_at = None);

@@ -15,7 +15,7 @@ pub enum Fault {
     NoPostId,
     /// The sweeper itself stops an idle sandbox, without the queue.
     SweeperStopsDirectly,
-    /// A single poll or call that does not find a sandbox is believed.
+    /// A single check or call that does not find a sandbox is believed.
     OneLookIsBelieved,
     /// The orphan hunt reads the record before it lists the provider.
     ReadBeforeList,

@@ -57,7 +57,7 @@ pub struct Budget {
     pub doubts: u8,
     /// Calls that do not reach the agent while it continues.
     pub cuts: u8,
-    /// Polls and calls that do not find an existing sandbox.
+    /// Checks and calls that do not find an existing sandbox.
     pub lies: u8,
     /// Crashes of a run's follower.
     pub kills: u8,
@@ -256,7 +256,7 @@ pub enum Action {
         slot: usize,
         ends: bool,
     },
-    /// A poll or call does not find the sandbox, which exists.
+    /// A check or call does not find the sandbox, which exists.
     Lie(usize),
     /// The worker that follows it crashes.
     Kill(usize),

@@ -220,7 +220,7 @@ impl System {
         self.work_is_over(s, slot, Event::Failed(silent()));
     }
 
-    /// A poll or call does not find the sandbox, which exists.
+    /// A check or call does not find the sandbox, which exists.
     pub(super) fn lie(&self, s: &mut State, slot: usize) {
         let Some(worker) = s.workers[slot] else {
             return;
