@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-/// Updates of a command that runs, each with everything that it has printed so far.
+/// Updates of a running command, each with all its output so far.
 const UPDATES: usize = 60;
-/// Bytes that it prints between two of them: with the words of the model half a kilobyte an event on average.
+/// Bytes printed between two updates: with the model's words half a kilobyte for each event on average.
 const PRINTED_BYTES: usize = 93;
-/// Events of a step besides the words of the model and those updates.
+/// Events of a step besides the model's words and those updates.
 const STEP_EVENTS: usize = 10;
 /// Events of the last step, which says its answer in one piece and calls nothing.
 const LAST_STEP_EVENTS: usize = 5;
-/// What the model says at a time.
+/// The model's words at a time.
 const WORDS: &str = "and then on ";
-/// Every so many steps the plan is written down anew.
+/// The plan is written again after this many steps.
 const PLAN_EVERY: usize = 10;
 
 /// The work that a prompt asks for.
@@ -23,7 +23,7 @@ pub struct Work {
     pub messages: usize,
     /// Events of the whole run.
     pub events: usize,
-    /// At most so many in a second.
+    /// At most this many in a second.
     pub events_a_second: u32,
 }
 
@@ -42,7 +42,7 @@ impl Work {
 
 /// The result of a run, piece by piece.
 pub enum Piece {
-    /// An event for whoever listens: its kind and properties.
+    /// An event for the listeners: its kind and properties.
     Event(&'static str, Value),
     /// A message that is whole.
     Message(Value),
@@ -82,7 +82,7 @@ impl Run<'_> {
         pieces
     }
 
-    /// One step of so many events.
+    /// One step with this many events.
     fn step(&self, step: usize, events: usize) -> Vec<Piece> {
         let start = self.part(step, 0, "step-start", json!({}));
         let empty = self.part(step, 1, "text", json!({"text": ""}));
@@ -170,7 +170,7 @@ impl Run<'_> {
     }
 }
 
-/// A message's head (`info`) or one of its parts (`part`) as it is now.
+/// A message's head (`info`) or one of its parts (`part`) in its current state.
 fn told(what: &str, value: &Value) -> Piece {
     let kind = match what {
         "info" => "message.updated",

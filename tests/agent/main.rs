@@ -1,6 +1,6 @@
-//! A stand-in for OpenCode where a test is not about the agent: a start of the real one takes 8 s of processor time and
-//! 450 MB. The calls of its API that a turn takes, in its shapes of version 1.18.33 as they were recorded. Every night
-//! the tests that it serves by day have the real one, so that nothing is proven by the stand-in alone.
+//! A stand-in for OpenCode in tests that are not about the agent: the real one takes 8 s of processor time and 450 MB
+//! to start. It has the API calls of a turn, in the recorded shapes of version 1.18.33. The tests that it serves by day
+//! use the real one every night, so that nothing is proven by the stand-in alone.
 //!
 //! Promised: a prompt whose id is known is not run again once it has its answer or is being worked on, unless newer
 //! ones exist, and its time moves to now; the prompts of a session run one after another; each asks the model of the
@@ -45,21 +45,21 @@ use crate::turn::Reply;
 const HEARTBEAT_MS: u64 = 10_000;
 /// Events that a slow listener may lag behind.
 const EVENTS_MAX: usize = 256;
-/// A long run waits for listeners who lag so far behind, and looks so often whether they still do.
+/// A long run waits for listeners that lag this far behind, and checks this often whether they still do.
 const LAG_MAX: usize = 64;
 const LAG_POLL_MS: u64 = 1;
 /// A run that nobody listens to begins after this.
 const LISTENER_MS_MAX: u64 = 5_000;
-/// Events between two looks whether a long run is ahead of its pace.
+/// Events between two checks whether a long run is ahead of its pace.
 const EVENTS_AT_ONCE: u32 = 20;
 
 struct Agent {
     client: reqwest::Client,
     /// Address of the model, which ends in `/v1/chat/completions`.
     model_url: String,
-    /// Where it works where no call says otherwise.
+    /// The folder that calls use by default.
     directory: PathBuf,
-    /// Where it keeps what outlives it.
+    /// The folder of its persistent state.
     data: Option<PathBuf>,
     store: Store,
     events: broadcast::Sender<Value>,
@@ -70,7 +70,7 @@ struct Agent {
     allowed: Mutex<BTreeSet<String>>,
 }
 
-/// What a person is asked, until they have decided.
+/// An open question or permission.
 struct Ask {
     kind: String,
     told: Value,
@@ -236,7 +236,7 @@ impl Agent {
         told
     }
 
-    /// The asks of a kind, as their events told of them.
+    /// The open asks of a kind, as their events showed them.
     fn asked(&self, kind: &str) -> Json<Value> {
         let asks = self.asks();
         let asks = asks.values().filter(|ask| ask.kind == kind);
@@ -279,7 +279,7 @@ impl Agent {
         }
     }
 
-    /// Tells a long run, at its pace and at that of whoever listens.
+    /// Runs a long run, at its pace and that of its listeners.
     async fn work(&self, session: &str, prompt: &str, work: Work) {
         let look = Duration::from_millis(LAG_POLL_MS);
         self.heard(look).await;
@@ -309,7 +309,7 @@ impl Agent {
     }
 }
 
-/// What a line `quiet: SECONDS WORDS` asks for: how long it takes, and the answer.
+/// A line `quiet: SECONDS WORDS`: how long it takes, and the answer.
 fn quiet(text: &str) -> Option<(Duration, String)> {
     let asked = text.lines().find_map(|line| line.strip_prefix("quiet: "))?;
     let (seconds, words) = asked.split_once(' ')?;
@@ -362,7 +362,7 @@ async fn listen(
         let event = match tokio::time::timeout(beat, events.recv()).await {
             Ok(Ok(event)) => event,
             Ok(Err(broadcast::error::RecvError::Closed)) => return None,
-            // Who was too slow looks anew, as after a heartbeat.
+            // A listener that was too slow reads again, as after a heartbeat.
             Ok(Err(broadcast::error::RecvError::Lagged(_))) | Err(_) => {
                 json!({"type": "server.heartbeat", "properties": {}})
             }
@@ -445,7 +445,7 @@ async fn create(
     let directory = query.get("directory").map_or_else(|| agent.directory.clone(), PathBuf::from);
     let mut sessions = agent.sessions();
     let now_ms = now_ms();
-    // As the real ones, in order of time; the number tells apart what is made within a millisecond.
+    // Like the real ones, in order of time; the number distinguishes ids of the same millisecond.
     let id = format!("ses_{now_ms:x}{:04x}{}", sessions.len(), std::process::id());
     let info = json!({
         "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_agent::opencode::VERSION,

@@ -1,5 +1,5 @@
-//! What the server knows of a session, and keeps in a file as the real one does in its database: a server that is
-//! started again has the messages of the one before, and runs nothing of it.
+//! The server's knowledge of a session, which it keeps in a file as the real one does in its database: a restarted
+//! server has the earlier messages, and continues no run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use crate::now_ms;
 
-/// What stands in the place of the output of a command that was stopped.
+/// The output of a command that was stopped.
 const STOPPED: &str = "\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>";
 
 /// A prompt that waits or runs.
@@ -21,7 +21,7 @@ pub struct Prompt {
     pub provider: String,
     pub model: String,
     pub system: String,
-    /// Its first part, which is what somebody wrote.
+    /// Its first part: a person's words.
     pub text: String,
     /// Addresses of its images.
     pub images: Vec<String>,
@@ -32,14 +32,14 @@ pub struct Prompt {
 pub struct Session {
     pub info: Value,
     pub messages: Vec<Value>,
-    /// What each prompt's run has changed in the files, by the prompt's id.
+    /// The changed files of each prompt's run, by the prompt's id.
     pub changed: BTreeMap<String, Value>,
     #[serde(skip)]
     pub prompts: Vec<Prompt>,
     /// The task that works on the prompts, to be aborted by a stop.
     #[serde(skip)]
     pub run: Option<AbortHandle>,
-    /// What the model has said so far in the part that it is writing.
+    /// The model's words so far in the part that it is writing.
     #[serde(skip)]
     pub said: String,
 }
@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    /// In the place of what stands there of it.
+    /// Replaces the earlier version.
     pub fn keep(&mut self, message: Value) {
         let id = message["info"]["id"].as_str().unwrap_or_default();
         match self.place_of(id) {
@@ -82,7 +82,7 @@ impl Session {
         self.prompts.iter().any(|one| one.id == prompt) || last.is_some_and(is_whole)
     }
 
-    /// Ends what is being written as a stop does, and names its message: its words stay, its tool did not end.
+    /// Ends the part that is being written, like a stop, and names its message: its words stay, its tool did not end.
     pub fn break_off(&mut self) -> Option<Value> {
         let is_open = |one: &&mut Value| {
             one["info"]["role"] == "assistant" && one["info"]["time"]["completed"].is_null()
@@ -123,7 +123,7 @@ pub fn aborted() -> Value {
     json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}})
 }
 
-/// Where the sessions outlive the server; nothing is kept where nobody has a home.
+/// The sessions' file, which outlives the server; nothing is kept without a home folder.
 pub struct Store(Option<PathBuf>);
 
 impl Store {
@@ -132,13 +132,13 @@ impl Store {
         Self(data.map(|folder| folder.join("stand-in.json")))
     }
 
-    /// What the server before has left.
+    /// The earlier server's sessions.
     pub fn read(&self) -> BTreeMap<String, Session> {
         let file = self.0.as_ref().and_then(|file| std::fs::read(file).ok());
         file.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    /// A disk that is full keeps what was there before.
+    /// A full disk keeps the earlier file.
     pub fn write(&self, sessions: &BTreeMap<String, Session>) {
         let (Some(file), Ok(text)) = (&self.0, serde_json::to_vec(sessions)) else {
             return;

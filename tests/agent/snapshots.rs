@@ -1,5 +1,5 @@
-//! What a run changes in the files: the tree of the project after each of its steps, in a repository beside the
-//! project's own, and what lies between two of them, as the real one finds it out.
+//! A run's changes of files: the project's tree after each of its steps, in a repository beside the project's own, and
+//! the difference of two of them, as the real one computes it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Those of a project that is a git repository; none of another one.
+    /// The snapshots of a project that is a git repository; `None` for another one.
     pub fn of(project: &Path, data: Option<&Path>) -> Option<Self> {
         let name = project.to_string_lossy().replace('/', "-");
         let repository = data?.join("snapshot").join(name);
@@ -27,7 +27,7 @@ impl Snapshots {
         if !self.repository.exists() {
             std::fs::create_dir_all(&self.repository).ok()?;
             self.git(&["init", "-q"]).await?;
-            // What the project leaves out of its repository is no change of it.
+            // Files that the project ignores are not changes.
             let left_out = self.project.join(".git/info/exclude");
             let _ = std::fs::copy(left_out, self.repository.join("info/exclude"));
         }
@@ -36,7 +36,7 @@ impl Snapshots {
         Some(tree.trim().to_owned())
     }
 
-    /// Names of the files that differ between two trees, with what was done to them: `A`, `D` or `M`.
+    /// Names of the files that differ between two trees, each with its change: `A`, `D` or `M`.
     async fn between(&self, before: &str, after: &str) -> Option<Vec<(String, String)>> {
         let told =
             self.git(&["diff", "--no-renames", "--name-status", "-z", before, after]).await?;

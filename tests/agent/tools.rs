@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// A command is ended after so long.
+/// A command is ended after this time.
 const COMMAND_MS_MAX: u64 = 120_000;
-/// So much of what it printed is shown to the model.
+/// The part of its output that the model sees.
 const OUTPUT_BYTES_MAX: usize = 30_000;
-/// Commands whose arguments are looked at: they are paths.
+/// Commands whose arguments are checked: they are paths.
 const WITH_PATHS: [&str; 9] = ["cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"];
-/// Said to the model in place of what it wanted to know or do.
+/// The model gets this instead of an answer or a result.
 pub const DISMISSED: &str = "The user dismissed this question";
 pub const REJECTED: &str = "The user rejected permission to use this specific tool call.";
 
-/// What the model wants to be done.
+/// A tool call of the model.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
     pub id: String,
@@ -36,7 +36,7 @@ impl Call {
 
 /// The result of it.
 pub struct Done {
-    /// What the model is told.
+    /// The model's result.
     pub output: String,
     pub title: String,
     pub metadata: Value,
@@ -48,7 +48,7 @@ pub fn offered() -> Value {
     ["bash", "write", "todowrite", "question"].into_iter().map(tool).collect()
 }
 
-/// The permission that a call needs; `None` where it stays within the project.
+/// The permission that a call needs; `None` within the project.
 pub fn permission(call: &Call, project: &Path) -> Option<Value> {
     let input = call.input();
     let (path, metadata) = match call.tool.as_str() {
@@ -106,7 +106,7 @@ pub async fn command(input: &Value, project: &Path) -> Result<Done, String> {
     Ok(Done { output: told, title: command.to_owned(), metadata })
 }
 
-/// What a command started ends with it, and with a stop.
+/// A command's processes end with it, and with a stop.
 struct Group(u32);
 
 impl Drop for Group {
@@ -149,7 +149,7 @@ pub fn plan(input: &Value) -> Done {
     }
 }
 
-/// What the model is told of answers to its questions.
+/// The model's result for answers to its questions.
 pub fn answered(input: &Value, answers: &[Vec<String>]) -> Done {
     let questions = input["questions"].as_array().cloned().unwrap_or_default();
     let one = |(at, question): (usize, &Value)| {

@@ -1,5 +1,5 @@
-//! The run of one prompt: the model is asked, what it says and calls is told as it happens, and it is asked anew with
-//! what the tools answered, until it calls none.
+//! The run of one prompt: the model is asked, its words and calls are reported as they happen, and it is asked again
+//! with the tools' results, until it calls none.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::{Agent, now_ms};
 
 /// One answer of the model.
 const MODEL_MS_MAX: u64 = 180_000;
-/// The real one has nothing to tell for so long after it has taken a prompt: whoever has sent it listens by then.
+/// The real one reports nothing for this long after it has taken a prompt: by then the sender listens.
 const BEGIN_MS: u64 = 200;
 /// Steps after which a model that always calls a tool is given up.
 const STEPS_MAX: usize = 200;
 
-/// What a person has decided of an ask.
+/// A person's decision on an ask.
 pub enum Reply {
     /// A permission: `once`, `always` or `reject`.
     Permission(String),
-    /// The answers to questions; none: they were dismissed.
+    /// The answers to questions; `None`: they were dismissed.
     Answers(Option<Vec<Vec<String>>>),
 }
 
@@ -41,7 +41,7 @@ struct Said {
 
 /// How a step went.
 enum Ended {
-    /// There is more to do: the call, and what the tool answered.
+    /// There is more to do: the call and the tool's result.
     Called(Call, String),
     /// It was the last one.
     Last,
@@ -149,13 +149,13 @@ impl<'a> Step<'a> {
         self.tell("message.updated", json!({"info": self.info}));
     }
 
-    /// What stands in the list from now on.
+    /// Stores the message in the list.
     fn keep(&self) {
         let message = json!({"info": self.info, "parts": self.parts});
         self.agent.keep(self.session, message);
     }
 
-    /// A new part, which is told; answers its place.
+    /// Adds and reports a new part; returns its place.
     fn add(&mut self, kind: &str, mut part: Value) -> usize {
         let place = self.parts.len();
         let message = self.info["id"].as_str().unwrap_or_default();
@@ -174,7 +174,7 @@ impl<'a> Step<'a> {
         self.tell("message.part.updated", json!({"part": part, "time": now_ms()}));
     }
 
-    /// What the model says, told as it comes.
+    /// Asks the model and reports its words as they come.
     async fn ask(&mut self, prompt: &Prompt, history: &[Value]) -> Result<Said, Value> {
         let body = json!({
             "model": prompt.model, "messages": history, "stream": true, "stream_options": {"include_usage": true},
@@ -243,7 +243,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Does what the model wants to be done. A person who says no ends the run.
+    /// Makes the model's call. A person who says no ends the run.
     async fn call(&mut self, call: Call, project: &Path) -> Ended {
         let input = call.input();
         let pending = json!({"status": "pending", "input": {}, "raw": ""});
@@ -326,7 +326,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Asks a person and waits for what they decide.
+    /// Asks a person and waits for the decision.
     async fn asked(&self, kind: &str, mut ask: Value, call: &Call) -> Option<Reply> {
         ask["sessionID"] = self.session.into();
         ask["tool"] = json!({"messageID": self.info["id"], "callID": call.id});

@@ -1,5 +1,5 @@
-//! The AWS calls that tests make: JSON over HTTP, signed by AWS's own crate, the same for both engines. They do not use
-//! the SDK, whose own behaviour (retries, endpoints) would come between a test and what it observes.
+//! The tests' AWS calls: JSON over HTTP, signed by AWS's own crate, the same for both engines. They do not use the SDK,
+//! whose own behaviour (retries, endpoints) would come between a test and its observations.
 
 use std::time::SystemTime;
 

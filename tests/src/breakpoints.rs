@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::http::call;
 
-/// What a breakpoint holds.
+/// The calls that a breakpoint holds.
 #[derive(Debug, Clone, Default)]
 pub struct Condition {
     /// Text in the event of the invocation that makes the call.
@@ -75,7 +75,7 @@ impl Breakpoint {
         serde_json::from_value(self.call(Method::GET).await?).map_err(|error| error.to_string())
     }
 
-    /// The process whose call is held at this moment.
+    /// The process whose call is held now.
     ///
     /// # Errors
     /// Its actual state, with the calls so far.

@@ -36,7 +36,7 @@ pub fn programs() -> Result<[PathBuf; 2], &'static str> {
     Ok([on_path("chromium").ok_or("chromium")?, on_path("chromedriver").ok_or("chromedriver")?])
 }
 
-/// An open window with a profile of its own. Everything of it ends when this is dropped.
+/// An open window with its own profile. It ends completely when this is dropped.
 pub struct Browser {
     driver: Child,
     profile: TempDir,
@@ -162,7 +162,7 @@ impl Browser {
         .await;
     }
 
-    /// What can be read on the last element of a selector.
+    /// The readable text of a selector's last element.
     ///
     /// # Errors
     /// When there is none.
@@ -185,7 +185,7 @@ impl Browser {
         .await
     }
 
-    /// Runs a script in the page and returns what it returns.
+    /// Runs a script in the page and returns its result.
     ///
     /// # Panics
     /// When it throws.
@@ -225,7 +225,7 @@ impl Browser {
         done.unwrap_or_else(|why| panic!("{pressed:?}: {why}"));
     }
 
-    /// What the window shows, as a PNG.
+    /// The window, as a PNG.
     ///
     /// # Panics
     /// When no picture can be taken.
@@ -233,7 +233,7 @@ impl Browser {
         self.pictured("/screenshot").await
     }
 
-    /// What the last element of a selector shows, as a PNG.
+    /// A selector's last element, as a PNG.
     ///
     /// # Panics
     /// When no picture can be taken.
@@ -251,7 +251,7 @@ impl Browser {
         STANDARD.decode(text.as_str().unwrap_or_default()).expect("WebDriver sends Base64")
     }
 
-    /// Closes it and looks for what is left.
+    /// Closes it and checks for leftovers.
     ///
     /// # Errors
     /// When the window does not close, or processes of it stay.

@@ -63,7 +63,7 @@ impl TestForge {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// What continuous integration says of a repository's commit.
+    /// Reports a result of continuous integration for a repository's commit.
     ///
     /// # Panics
     /// When it is refused.
@@ -86,7 +86,7 @@ impl TestForge {
         assert!(status.is_success(), "{path}: {status} {text}");
     }
 
-    /// A repository that is there already.
+    /// An existing repository.
     #[must_use]
     pub fn made(&self, name: &str) -> TestRepository<'_> {
         TestRepository { forge: self, name: format!("{}/{name}", self.owner) }

@@ -31,7 +31,7 @@ use crate::namespace::Namespace;
 /// A call that a function made.
 #[derive(Debug, Clone)]
 pub struct Called {
-    /// What: the target of an AWS call, or method and path.
+    /// The target of an AWS call, or method and path.
     pub what: String,
     /// Body of the request, as JSON.
     pub body: Value,
@@ -48,15 +48,15 @@ pub enum Started {
 /// How a function that did not start ended.
 #[derive(Debug)]
 pub struct Refused {
-    /// What it told Lambda.
+    /// Its report to Lambda.
     pub report: Option<Value>,
     /// How its process ended.
     pub status: ExitStatus,
-    /// Everything that it printed, standard error included.
+    /// All its output, standard error included.
     pub said: String,
 }
 
-/// A process of a function, at a Runtime API of its own.
+/// A function's process, with its own Runtime API.
 pub struct Function {
     program: Child,
     api: RuntimeApi,
@@ -65,7 +65,7 @@ pub struct Function {
     output: NamedTempFile,
 }
 
-/// What stands behind a function.
+/// The services behind a function.
 #[derive(Default)]
 struct Services {
     calls: Mutex<Vec<Called>>,
@@ -113,8 +113,8 @@ pub fn environment(endpoint: &str) -> Vec<(String, String)> {
 }
 
 impl Function {
-    /// Starts a function's program. `change` gets the environment that the template would give; `secret` is what
-    /// Secrets Manager answers, whichever secret is asked for (null: it refuses).
+    /// Starts a function's program. `change` gets the template's environment; `secret` is Secrets Manager's answer for
+    /// every secret (null: it refuses).
     ///
     /// # Panics
     /// When it neither asks for work nor ends within its bound.
@@ -146,8 +146,8 @@ impl Function {
         Self::launch(command, variables, api, services, FUNCTION_ANSWER_MS_MAX).await
     }
 
-    /// Starts a function's program as a container of `sam local invoke` does: in a network of its own, with these
-    /// variables and Lambda's, and with no services except those that they point to.
+    /// Starts a function's program like a container of `sam local invoke`: in its own network, with these variables and
+    /// Lambda's, and only with the services that they point to.
     ///
     /// # Panics
     /// As [`Function::start`].

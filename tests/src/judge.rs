@@ -1,5 +1,5 @@
-//! Checks what a stack's chat recorded, when the stack ends: every request to Discord and every first answer to an
-//! interaction, whatever the test was about. A new kind of request is checked without a test of its own.
+//! Checks the records of a stack's chat when the stack ends: every request to Discord and every first answer to an
+//! interaction, in every test. A new kind of request is checked without its own test.
 
 use bobbin_chat::slack::manifest::scopes_of;
 use bobbin_rules::discord::{Sent, wrong_answer, wrong_request};
@@ -13,7 +13,7 @@ use crate::ready::Ready;
 /// How many faults are reported; a mistake in one place shows in hundreds of requests.
 const TOLD_MAX: usize = 10;
 
-/// What is wrong with what the functions sent to this stack's Discord.
+/// Faults in the functions' requests to this stack's Discord.
 ///
 /// # Errors
 /// The faults, or why they could not be looked for.
@@ -23,7 +23,7 @@ pub async fn discord(ready: &Ready) -> Result<(), String> {
     requests.and(answers)
 }
 
-/// Checks everything in one of a chat's lists.
+/// Checks every entry of one of a chat's lists.
 async fn all(
     ready: &Ready,
     platform: &str,
@@ -71,8 +71,8 @@ fn answer(entry: &Value) -> Vec<String> {
     wrong_answer(kind, entry["on_message"] == true, &entry["body"])
 }
 
-/// What is wrong with what the functions sent to this stack's Slack: Block Kit, fallback text, metadata, and scopes
-/// that the manifest does not ask for.
+/// Faults in the functions' requests to this stack's Slack: Block Kit, fallback text, metadata, and scopes that the
+/// manifest does not request.
 ///
 /// # Errors
 /// The faults, or why they could not be looked for.

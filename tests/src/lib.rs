@@ -1,6 +1,6 @@
-//! What the end-to-end tests are made of: the real laptop stack in a folder of its own, clients for both chat
-//! platforms, the AWS calls of either engine, the provider's and the model's books, a browser, and the promises as
-//! functions over what was observed.
+//! The parts of the end-to-end tests: the real laptop stack in its own folder, clients for both chat platforms, the AWS
+//! calls of either engine, the provider's and the model's records, a browser, and the promises as functions over the
+//! observations.
 //!
 //! Promised: nothing is awaited by sleeping (every wait polls a condition within a bound); what a test starts it
 //! ends, also when it is killed itself; secrets of a stack are development keys and live no longer than its folder.

@@ -1,7 +1,7 @@
 //! Every bound of the tests, with its unit in its name. They say when to give up, not how long things take: two busy
 //! processors start an agent's server in four seconds, and ministack sweeps its schedules every ten.
 
-/// Building what the stack needs, from nothing.
+/// Building everything for the stack, from nothing.
 pub const BUILD_MS_MAX: u64 = 20 * 60_000;
 /// The stack's first start, which may install OpenCode.
 pub const START_MS_MAX: u64 = 5 * 60_000;
@@ -24,7 +24,7 @@ pub const LOADED_MS_MAX: u64 = 240_000;
 pub const PEOPLE_AT_ONCE: usize = 3;
 /// A message is received as often as its queue allows.
 pub const DEAD_LETTER_MS_MAX: u64 = 180_000;
-/// The platforms wait so long for the ingress (both document three seconds).
+/// How long the platforms wait for ingress (both document three seconds).
 pub const PLATFORM_MS_MAX: u128 = 3_000;
 /// From SIGKILL to the end of the process.
 pub const KILLED_MS_MAX: u64 = 10_000;
@@ -40,7 +40,7 @@ pub const CANCEL_MS_MAX: u64 = 75_000;
 pub const PAUSE_MS_MAX: u64 = 90_000;
 /// One HTTP call of a test.
 pub const CALL_MS_MAX: u64 = 30_000;
-/// Between two looks at a condition.
+/// Time between two checks of a condition.
 pub const POLL_MS: u64 = 150;
 /// An installation from a package index.
 pub const INSTALL_MS_MAX: u64 = 5 * 60_000;
@@ -50,7 +50,7 @@ pub const EMULATOR_START_MS_MAX: u64 = 120_000;
 pub const DEPLOY_MS_MAX: u64 = 5 * 60_000;
 /// Every call of nine services, tried with every role there.
 pub const ROLES_MS_MAX: u64 = 15 * 60_000;
-/// The browser shows what it was asked for.
+/// The browser shows the expected content.
 pub const BROWSER_MS_MAX: u64 = 60_000;
 /// Lines of a program's output that a failure shows.
 pub const TAIL_LINES_MAX: usize = 40;
@@ -60,7 +60,7 @@ pub const TAIL_LINE_CHARS_MAX: usize = 400;
 pub const FAILURES_MAX: usize = 8;
 /// Characters of such a failure.
 pub const FAILURE_CHARS_MAX: usize = 3_000;
-/// Characters of the end of what its stack said.
+/// Characters of the end of its stack's output.
 pub const STACK_CHARS_MAX: usize = 2_500;
 /// Messages of a thread that are read.
 pub const MESSAGES_MAX: usize = 100;

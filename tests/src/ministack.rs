@@ -25,7 +25,7 @@ use crate::{binaries, processes, tools};
 const STACK: &str = "bobbin";
 const REQUIREMENTS: &str = "tests/ministack/requirements.txt";
 
-/// A running emulator. It ends when this is dropped; [`Emulator::end`] also says what was left behind.
+/// A running emulator. It ends when this is dropped; [`Emulator::end`] also reports leftovers.
 pub struct Emulator {
     program: Child,
     guard: Child,
@@ -128,7 +128,7 @@ impl Emulator {
         }
     }
 
-    /// Deploys the project's template, its functions talking to the parts of this stack, and says where they are.
+    /// Deploys the project's template with functions that use this stack's parts, and returns their addresses.
     ///
     /// # Errors
     /// What CloudFormation said.
@@ -181,7 +181,7 @@ impl Emulator {
             .stdin(Stdio::piped());
         let told = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
         let said = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-        // Files, because a pipe that nobody reads holds only so much.
+        // Files, because a pipe that nobody reads has a small buffer.
         let mut child = command
             .stdout(told.reopen().map_err(|error| error.to_string())?)
             .stderr(said.reopen().map_err(|error| error.to_string())?)
@@ -203,7 +203,7 @@ impl Emulator {
         tail(&self.folder.path().join("output.log"))
     }
 
-    /// Ends it with its functions, and looks for what is left.
+    /// Ends it with its functions, and checks for leftovers.
     ///
     /// # Errors
     /// When processes of it are left; they are ended then.
@@ -282,7 +282,7 @@ fn parameters(ready: &Ready, limits: &Value) -> Value {
     })
 }
 
-/// What an operator stores after the deployment.
+/// The secrets that an operator stores after the deployment.
 fn secrets(ready: &Ready) -> Value {
     json!({
         "IngressSecret": json!({"slack_signing_secret": ready.slack_signing_secret}).to_string(),

@@ -1,4 +1,4 @@
-//! The scripted model's call log: what reached the agent's model, in which OpenCode session, in which order.
+//! The scripted model's call log: the requests to the agent's model, their OpenCode sessions and their order.
 
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A request that OpenCode makes for itself (titles, summaries): it quotes prompts, and is no turn.
+    /// A request that OpenCode makes for itself (titles, summaries): it quotes prompts, and is not a turn.
     #[must_use]
     pub fn internal(&self) -> bool {
         self.text == "Scripted session"

@@ -1,11 +1,11 @@
-//! A separate network for a program, connected to this machine by one virtual cable: what a Docker container has,
-//! without Docker. Its loopback is not the machine's, and the machine has one address in it.
+//! A separate network for a program, connected to this machine by one virtual cable: like a Docker container's, without
+//! Docker. Its loopback is not the machine's, and the machine has one address in it.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The private block that the addresses are taken from; Docker's own are in 172.16.0.0/12.
+/// The private block of the addresses; Docker's own are in 172.16.0.0/12.
 const BLOCK: [u8; 2] = [10, 231];
 
 /// The network; it is removed when this is dropped.
@@ -17,7 +17,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
     /// What this machine or person lacks for it.

@@ -1,5 +1,5 @@
-//! What the end-to-end tests see of one thread, as the history that the promises check: its record, the provider's
-//! list, the posts in the thread, and what reached the model.
+//! The end-to-end tests' observations of one thread, as the history that the promises check: its record, the provider's
+//! list, the thread's posts, and the model's requests.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const ANSWER_LATE_MS: u64 = 15_000;
 /// Maximum number of an answer's parts that are looked for.
 const PARTS_MAX: u32 = 10;
 
-/// What was accepted for a thread, in that order.
+/// A message that was accepted for a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// Id of the turn, which is that of its message.
@@ -36,18 +36,18 @@ impl Accepted {
     }
 }
 
-/// What was observed of one thread.
+/// The observations of one thread.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// The thread's record as the table has it.
     pub session: Session,
     /// Its sandboxes at the provider, of any generation.
     pub sandboxes: Vec<Sandbox>,
-    /// What was accepted for it.
+    /// The accepted messages, in order.
     pub accepted: Vec<Accepted>,
-    /// What stands in it.
+    /// Its posts.
     pub posts: Vec<ChatMessage>,
-    /// What reached the model, from all threads.
+    /// The model's requests from all threads.
     pub calls: Vec<Call>,
 }
 
@@ -174,7 +174,7 @@ impl Observed {
 
     fn ended(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
         let ends = self.ends(&accepted.turn).map(|ended| Ending::from(&ended.outcome));
-        // A prompt that was sent into a running turn overtook others because a person wanted that.
+        // A prompt that was sent into a running turn overtook others because a person requested that.
         ends.flat_map(|ending| {
             let steered = (ending == Ending::Joined).then_some(Fact::Steered { turn });
             [Fact::Ended { turn, ending }].into_iter().chain(steered)
@@ -271,7 +271,7 @@ fn said(call: &Call) -> &str {
     }
 }
 
-/// How often a turn's posts mention somebody at its end: in a line of the answer, or in a post of its own.
+/// How often a turn's posts mention somebody at its end: in a line of the answer, or in a separate post.
 ///
 /// # Errors
 /// Who is mentioned besides `person`.
@@ -285,7 +285,7 @@ pub fn calls_at_end(observed: &Observed, turn: &str, person: &str) -> Result<usi
             let id = line.trim().strip_prefix("<@")?.strip_suffix('>')?;
             Some(id.to_owned())
         };
-        // Slack has every word of a post a second time, for notifications.
+        // Slack has every text of a post twice, for notifications.
         let called: BTreeSet<String> = post.text.lines().filter_map(called).collect();
         if let Some(other) = called.iter().find(|id| *id != person) {
             return Err(format!("{turn} called {other}"));

@@ -1,4 +1,4 @@
-//! The operator's command line as a test runs it: the real program, beside the stack, with nothing of the environment.
+//! The operator's command line in a test: the real program beside the stack, with an empty environment.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What it printed as JSON.
+    /// Its output as JSON.
     ///
     /// # Panics
     /// When it is none.
@@ -149,7 +149,7 @@ pub fn begun(world: &World, words: &[&str]) -> Running {
     }
 }
 
-/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone.
+/// Runs `bobbin` with these words on the world's stack in a terminal with this many columns, with only these variables.
 /// Returns its exit code and everything that it wrote to the terminal.
 ///
 /// # Panics
@@ -205,7 +205,7 @@ fn command(words: &[impl AsRef<OsStr>]) -> Command {
     command
 }
 
-/// Runs it with these words alone.
+/// Runs it with only these words.
 ///
 /// # Panics
 /// When it cannot be run.

@@ -22,7 +22,7 @@ pub fn marked(mark: &Path) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Ends what is left of a program whose processes name this folder.
+/// Ends the remaining processes of a program that name this folder.
 ///
 /// # Errors
 /// What was left.
@@ -40,7 +40,7 @@ fn command(pid: u32) -> String {
     words.chars().take(200).collect()
 }
 
-/// Whether a process is there (a zombie that nobody has waited for counts as gone).
+/// Whether a process exists (a zombie that nobody has waited for does not).
 #[must_use]
 pub fn alive(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -60,7 +60,7 @@ pub fn kill(pid: u32) {
 
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = to_pid(pid) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = kill_process(pid, signal);
     }
 }

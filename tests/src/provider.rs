@@ -119,8 +119,7 @@ impl Provider {
             .map_err(|error| format!("the list cannot be read: {error}"))
     }
 
-    /// The names of the snapshots that were made of sandboxes and are ready. At Vercel a sandbox keeps each, on an SSH
-    /// host a file.
+    /// The names of the sandboxes' ready snapshots. Vercel keeps each with its sandbox, an SSH host as a file.
     ///
     /// # Errors
     /// When the provider does not list them.
@@ -212,7 +211,7 @@ impl Provider {
             .map(|_| ())
     }
 
-    /// Makes secrets until there is no room for another.
+    /// Creates secrets until there is no room for another.
     ///
     /// # Errors
     /// When the provider cannot be reached.
@@ -274,7 +273,7 @@ impl Provider {
             .map(|_| ())
     }
 
-    /// Moves the provider's clock forward, and ends what is over then.
+    /// Moves the provider's clock forward, and ends what has expired by then.
     ///
     /// # Errors
     /// When it is refused.
@@ -304,8 +303,8 @@ fn toolbox(sandbox: &Sandbox, call: &str) -> String {
     format!("{proxy}/{}/{call}", sandbox.id)
 }
 
-/// What a host's registry says: a file a sandbox, `<slot>.<name>.<stage>`. One that runs is started, in the word that
-/// the first provider has for it.
+/// A host's registry: a file for each sandbox, `<slot>.<name>.<stage>`. A running one is called started, the first
+/// provider's word for it.
 fn on_host(folder: &Path) -> Result<Vec<Sandbox>, String> {
     let files = std::fs::read_dir(folder.join("registry")).map_err(|e| e.to_string())?;
     let mut all = Vec::new();
@@ -334,7 +333,7 @@ fn on_host(folder: &Path) -> Result<Vec<Sandbox>, String> {
     Ok(all)
 }
 
-/// A page of Vercel's listing. A sandbox whose session runs is started, in the word that the other provider has for it.
+/// A page of Vercel's listing. A sandbox whose session runs is called started, the other provider's word for it.
 fn listed(page: &Value) -> Result<Vec<Sandbox>, String> {
     if !page["pagination"]["next"].is_null() {
         return Err("the provider has more sandboxes than a test makes".to_owned());

@@ -1,4 +1,4 @@
-//! What a stack tells when it is up.
+//! The message of a stack that is up.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// What a test call of any local service says, as its `Authorization`.
+    /// The `Authorization` of a test's calls to local services.
     #[must_use]
     pub fn control(&self) -> String {
         format!("Bearer {}", self.control_key)
@@ -65,7 +65,7 @@ impl Ready {
         format!("{}/?key={}", self.console, self.control_key)
     }
 
-    /// What a file tells; none while it is not there, or half-written.
+    /// The content of a ready file; `None` while it is missing or half-written.
     #[must_use]
     pub fn read(file: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(file).ok()?).ok()

@@ -12,9 +12,9 @@ pub struct Shared {
     slot: Mutex<Slot>,
 }
 
-/// How it is to be started.
+/// How it is started.
 enum How {
-    /// With these bounds, everything else as it is by default.
+    /// With these limits and otherwise the defaults.
     Limits(fn() -> Value),
     /// The same as [`Options::lean`] has it.
     Lean(fn() -> Value),
@@ -51,7 +51,7 @@ impl Shared {
         Self::with(How::Limits(limits))
     }
 
-    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time; at
+    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor time; at
     /// night with OpenCode itself.
     #[must_use]
     pub const fn lean(limits: fn() -> Value) -> Self {

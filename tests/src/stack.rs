@@ -1,4 +1,4 @@
-//! The laptop stack as a program: started in a folder of its own, described by its ready file, ended without a trace.
+//! The laptop stack as a program: started in its own folder, described by its ready file, ended without a trace.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ use crate::ready::Ready;
 use crate::wait::within_blocking;
 use crate::{binaries, failures, judge, processes};
 
-/// The variable that makes the stack log more than by default, and the filter for what its functions print.
+/// The variable that makes the stack log more than by default, and the filter for its functions' output.
 const LOG: &str = "BOBBIN_LOG";
 const FUNCTIONS_LOG: &str = "warn,dynoxide=error,functions=info";
 /// A message that comes again, which is telling; and why a run's does, which is not.
@@ -26,7 +26,7 @@ const ONLY_POLLED: &str = "the run goes on without a delivery";
 
 /// Time that the platforms give the ingress for a first answer.
 const CHAT_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";
-/// A busy machine is no fault of the ingress: what it needs of their three seconds is measured by the bench.
+/// A busy machine is not ingress's fault: the bench measures its share of their three seconds.
 const PATIENT_MS: u64 = 60_000;
 
 /// How to start one.
@@ -46,7 +46,7 @@ pub struct Options {
     pub environment: Vec<(String, String)>,
     /// The address at which containers reach it.
     pub containers: Option<String>,
-    /// The folder with its programs, where it is not the one of the tests.
+    /// The folder with its programs, if it is not the tests' own.
     pub binaries: Option<PathBuf>,
 }
 
@@ -56,13 +56,14 @@ impl Options {
         own.unwrap_or_else(|| binaries::folder())
     }
 
-    /// Everything as it is by default, but for these bounds.
+    /// The defaults with these limits.
     #[must_use]
     pub fn limits(limits: Value) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// The same for what is not about the agent: with the stand-in for OpenCode, and at night with OpenCode itself.
+    /// The same for tests that are not about the agent: with the stand-in for OpenCode, and at night with OpenCode
+    /// itself.
     #[must_use]
     pub fn lean(limits: Value) -> Self {
         Self { stand_in_agent: !at_night(), ..Self::limits(limits) }
@@ -75,13 +76,13 @@ pub fn at_night() -> bool {
     std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all")
 }
 
-/// A running stack. It ends when this is dropped; [`Stack::end`] also says what was left behind.
+/// A running stack. It ends when this is dropped; [`Stack::end`] also reports leftovers.
 pub struct Stack {
     program: Child,
     guard: Child,
     folder: Arc<TempDir>,
     killed: bool,
-    /// What it told when it was up.
+    /// Its message when it was up.
     pub ready: Ready,
     /// From its start to the ready file.
     pub took: Duration,
@@ -204,13 +205,13 @@ impl Stack {
         self.program.id()
     }
 
-    /// The folder in which everything of it lies; a restart goes on from there.
+    /// The folder of all its files; a restart continues from there.
     #[must_use]
     pub fn folder(&self) -> &Arc<TempDir> {
         &self.folder
     }
 
-    /// Where it keeps its things.
+    /// The folder of its state.
     #[must_use]
     pub fn state_dir(&self) -> PathBuf {
         self.folder.path().join("state")
@@ -222,14 +223,14 @@ impl Stack {
         tail(&output(&self.folder))
     }
 
-    /// Ends it without asking, as the system does when memory runs out. What it leaves behind is left alone.
+    /// Kills it, as the system does when memory runs out. Its leftovers stay.
     pub fn kill(mut self) {
         processes::kill(self.program.id());
         let _ = self.program.wait();
         self.killed = true;
     }
 
-    /// Ends it by SIGTERM and looks for what it left behind.
+    /// Ends it by SIGTERM and checks for leftovers.
     ///
     /// # Errors
     /// When it did not end within its bound, or ended as failed, or processes of it are left; those are ended then.
@@ -258,12 +259,12 @@ impl Stack {
         }
     }
 
-    /// Whether everything that it sent out is what its platforms take.
+    /// Whether its platforms accept everything that it sent.
     fn judged(&self) -> Result<(), String> {
         if self.ready.console.is_empty() {
             return Ok(());
         }
-        // A test that drops its stack may be within a runtime of its own, in which nothing can block.
+        // A test that drops its stack may be within its own runtime, in which nothing can block.
         let ready = self.ready.clone();
         let judge = std::thread::spawn(move || {
             tokio::runtime::Builder::new_current_thread()
@@ -338,7 +339,7 @@ pub fn tail(file: &Path) -> String {
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[must_use]
 pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic

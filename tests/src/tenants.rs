@@ -1,12 +1,12 @@
 //! The promise that is about two tenants and not about one thread.
 
-/// What belongs to one tenant, and what was said to it or done for it: the calls that the bot made in its threads, and
-/// what reached the model in its sessions.
+/// What one tenant owns, and what was said to it or done for it: the bot's calls in its threads, and the model's
+/// requests from its sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Tenant {
     /// The tenant's name in failures.
     pub name: String,
-    /// Its words, sandboxes, sessions and credentials: none of them may be seen by another tenant.
+    /// Its words, sandboxes, sessions and credentials, which no other tenant may see.
     pub own: Vec<String>,
     /// Its calls, each as text.
     pub calls: Vec<String>,

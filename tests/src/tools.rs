@@ -14,8 +14,8 @@ use crate::limits::INSTALL_MS_MAX;
 use crate::stack::tail;
 use crate::wait::within_blocking;
 
-/// Installs the Python packages of a requirements file with hashes into an environment of their own, unless they are
-/// there already, and returns the folder of its programs.
+/// Installs the Python packages of a requirements file with hashes into a separate environment, unless they exist, and
+/// returns the folder of its programs.
 ///
 /// # Errors
 /// What pip said.
@@ -37,8 +37,8 @@ pub fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     Ok(folder.join("bin"))
 }
 
-/// Installs the npm packages that the `package.json` and `package-lock.json` of a folder name, unless they are there
-/// already, and returns the folder in which `node_modules` lies.
+/// Installs the npm packages of a folder's `package.json` and `package-lock.json`, unless they exist, and returns the
+/// folder of `node_modules`.
 ///
 /// # Errors
 /// What npm said.
@@ -71,7 +71,7 @@ pub fn script(program: impl AsRef<OsStr>) -> tokio::process::Command {
     script
 }
 
-/// Runs a [`script`] with what it is given, as JSON on its standard input, and answers what it found.
+/// Runs a [`script`] with this input, as JSON on its standard input, and returns its result.
 ///
 /// # Panics
 /// When it does not end well, with what it said.
@@ -92,7 +92,7 @@ pub async fn found<T: DeserializeOwned>(script: &mut tokio::process::Command, gi
 /// Runs a command to its end.
 type Run<'a> = dyn FnMut(&mut Command) -> Result<(), String> + 'a;
 
-/// A folder of the cache that holds what `wanted` describes, filled by `fill` unless it is there already.
+/// A folder of the cache for what `wanted` describes, filled by `fill` unless it exists.
 fn install(
     name: &str,
     wanted: &str,
@@ -103,7 +103,7 @@ fn install(
     std::fs::create_dir_all(&cache).map_err(text)?;
     let folder = cache.join(name);
     let lock = File::create(cache.join(format!("{name}.lock"))).map_err(text)?;
-    // Two test runs may want it at once; the second waits for the first.
+    // Two test runs may need it at once; the second waits for the first.
     lock.lock().map_err(text)?;
     let done = folder.join("installed.txt");
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {

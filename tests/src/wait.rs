@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::POLL_MS;
 
-/// Looks again and again until `look` finds what is wanted, and returns it.
+/// Repeats `look` until it succeeds, and returns its result.
 ///
 /// # Panics
 /// When it is not found within `within_ms`: the message names `what` and why the last look found nothing.
@@ -20,7 +20,7 @@ pub async fn eventually<T, E: Display>(
     }
 }
 
-/// The same, for callers that go on after the bound.
+/// The same, for callers that continue after the bound.
 ///
 /// # Errors
 /// Why the last look found nothing.

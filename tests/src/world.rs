@@ -33,7 +33,7 @@ pub struct Deployment {
     pub table: String,
     /// Address of the queue of messages.
     pub messages_queue_url: String,
-    /// Queue of control words.
+    /// Queue of control messages.
     pub control_queue_url: String,
     /// The sweeper's function name.
     pub sweeper: String,
@@ -42,7 +42,7 @@ pub struct Deployment {
 /// One stack, for one test.
 #[derive(Debug, Clone)]
 pub struct World {
-    /// What the stack told.
+    /// The stack's ready file.
     pub ready: Ready,
     /// Where the functions run.
     pub deployment: Deployment,
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// What reached the model so far.
+    /// The model's requests so far.
     ///
     /// # Errors
     /// When its log cannot be read.
@@ -153,7 +153,7 @@ impl World {
         made.await?.ok().map(drop)
     }
 
-    /// Sets what a million of the model's tokens cost.
+    /// Sets the price of a million of the model's tokens.
     ///
     /// # Errors
     /// When it is not set.
@@ -174,7 +174,7 @@ impl World {
         self.aws.session(&self.deployment.table, thread).await
     }
 
-    /// What the last delivery of a thread's turn has left for the next one.
+    /// The state that the last delivery of a thread's turn has left for the next one.
     ///
     /// # Errors
     /// When there is nothing.
@@ -182,7 +182,7 @@ impl World {
         self.aws.parked(&self.deployment.table, thread).await
     }
 
-    /// What a secret of the embedded engine holds, by its logical id.
+    /// The content of a secret of the embedded engine, by its logical id.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -194,7 +194,7 @@ impl World {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Puts keys into a secret of the embedded engine, beside those that it holds; null takes one out.
+    /// Adds keys to a secret of the embedded engine; null removes one.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -297,7 +297,7 @@ impl World {
         http::call(&self.client, method, &url, &control, body).await?.ok()
     }
 
-    /// Kills the processes of a function (by its logical id) as the system would. Answers which ones.
+    /// Kills a function's processes (by its logical id) as the system would. Returns their ids.
     ///
     /// # Errors
     /// When there is no such function.
@@ -317,7 +317,7 @@ impl World {
         self.engine(Method::POST, "clock", &body).await.map(|_| ())
     }
 
-    /// Nothing is under way any more: both queues are empty, and no sandbox is without a record.
+    /// Nothing is under way any more: both queues are empty, and every sandbox has a record.
     ///
     /// # Panics
     /// When it does not become so within its bound.
@@ -335,7 +335,7 @@ impl World {
         .await;
     }
 
-    /// Every live sandbox belongs to a record's present generation; to be asked when nothing is under way.
+    /// Every live sandbox belongs to a record's current generation; only at rest.
     ///
     /// # Errors
     /// The names of the orphans.

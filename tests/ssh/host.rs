@@ -1,5 +1,5 @@
-//! A machine that a test reaches over SSH: Debian's own sshd on loopback, in namespaces with users and processes of
-//! their own, set up by the very script that operators run. Part of each test program that wants one, by its path.
+//! A machine that a test reaches over SSH: Debian's own sshd on loopback, in namespaces with their own users and
+//! processes, set up by the script that operators run. Test programs that need one include this file by its path.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use bobbin_sandbox::ssh::{HostSetup, SshHost, setup_script};
 
-/// What the machine is made by.
+/// The script that makes the machine.
 const MACHINE: &str = include_str!("host.sh");
-/// Ports below those that are given to whoever asks; each host takes its own.
+/// Ports below the system's own range; each host takes its own.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(20_000);
 
 /// A machine.
@@ -25,7 +25,7 @@ pub struct Host {
     log: Arc<Mutex<String>>,
 }
 
-/// What begins a machine: root's own right, or a user's by way of subordinate ids.
+/// The command that begins a machine: with root's own right, or with a user's subordinate ids.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -35,7 +35,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Why this machine cannot give a test such a host; none: it can. In CI it has to.
+/// Why this machine cannot give a test such a host; `None`: it can. In CI it must.
 pub fn lacks() -> Option<String> {
     let made = unshare().arg("true").stderr(Stdio::null()).status();
     let why = if !Path::new("/usr/sbin/sshd").exists() {
@@ -67,7 +67,7 @@ pub fn key_of_kind(kind: &str) -> (String, String) {
     (read(&file), read(&file.with_extension("pub")))
 }
 
-/// The first of so many ports in a row that nobody listens at, after one for nobody.
+/// The first of this many free ports in a row.
 fn free_ports(slots: u16) -> u16 {
     for _ in 0..100 {
         let first = NEXT_PORT.fetch_add(slots + 1, Ordering::SeqCst);
@@ -80,7 +80,7 @@ fn free_ports(slots: u16) -> u16 {
 }
 
 impl Host {
-    /// A machine that is set up for so many sandboxes and this public key.
+    /// A machine that is set up for this many sandboxes and this public key.
     pub fn start(name: &str, sandboxes: u16, public_key: &str) -> Self {
         let setup = HostSetup {
             public_key: public_key.to_owned(),
@@ -146,7 +146,7 @@ impl Host {
         });
     }
 
-    /// What its set-up and its sshd have said.
+    /// The output of its set-up and its sshd.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -164,7 +164,7 @@ impl Host {
         }
     }
 
-    /// A folder of its own, as this program sees it.
+    /// One of its folders, as this program sees it.
     pub fn folder(&self, path: &str) -> PathBuf {
         self.state.path().join("lib/bobbin").join(path)
     }
@@ -192,7 +192,7 @@ impl Host {
         self.boot("again", "");
     }
 
-    /// Runs a script on it as root; what it prints.
+    /// Runs a script on it as root; returns the output.
     pub fn as_root(&self, script: &str) -> String {
         let outer = self.running.as_ref().unwrap().id();
         // The machine's first process is the only child of the one that made its namespaces.

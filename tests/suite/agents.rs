@@ -1,4 +1,4 @@
-//! Other agents than OpenCode in a thread: the real ones, where `BOBBIN_AGENTS` names them, against the scripted model.
+//! Agents other than OpenCode in a thread: the real ones that `BOBBIN_AGENTS` names, with the scripted model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::forge::{a_name, pressed};
 use crate::run::{brisk, trial};
 use crate::scenarios::pause;
 
-/// The agents that are fetched; whether they ask questions.
+/// The agents that are fetched, and whether they ask questions.
 const AGENTS: [(&str, bool); 2] = [("claude", true), ("codex", false)];
 
 static FETCHING: Mutex<()> = Mutex::const_new(());
@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
     AGENTS.map(one).into()
 }
 
-/// The folders with these agents' programs, for sandboxes; fetched by the daemon, once, as its own tests fetch them.
+/// The folders with these agents' programs, for sandboxes; the daemon fetches them once, as its own tests do.
 async fn fetched(agents: &[&str]) -> String {
     let _one_at_a_time = FETCHING.lock().await;
     let target = binaries::folder().parent().expect("a target folder");
@@ -53,7 +53,7 @@ async fn fetched(agents: &[&str]) -> String {
         daemon.client().install(agent).await.unwrap();
     }
     daemon.stop().await;
-    // What is in `bin` are links into the folder.
+    // `bin` holds links into the folder.
     let folders: [PathBuf; 2] = [home.join("bin"), home];
     let joined = std::env::join_paths(folders).unwrap();
     joined.into_string().unwrap()
@@ -107,8 +107,8 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     let session = talk.session().await.conversation.session.unwrap();
     assert!(session.starts_with(agent), "{session}");
 
-    // What it wants to do it asks for; "always" covers the same once more.
-    // Claude Code asks for each redirection anew, and writes into the project what it may always do.
+    // It asks for its actions; "always" covers the same action again. Claude Code asks for each redirection again, and
+    // writes into the project what it may always do.
     let always = if agent == "claude" { "2 files changed, +7 -0" } else { "1 file changed, +0 -0" };
     let line = "1 file changed, +1 -0";
     for (name, command, button, is_done, changed) in [
@@ -167,7 +167,7 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     let after = talk.session().await;
     assert_eq!(after.conversation.session, Some(session.clone()));
 
-    // Another agent is told what there was, and the first one goes on where it was.
+    // Another agent is told the history, and the first one continues where it was.
     let turn = talk.say_as("opencode", "echo: the other one").await;
     answered(&talk, &turn, "the other one").await;
     let other = talk.session().await.conversation.session.unwrap();

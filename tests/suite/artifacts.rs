@@ -1,4 +1,4 @@
-//! What goes into and comes out of the agent, beside words: images, files that it shows, its plan, and what it changed.
+//! The agent's input and output beside words: images, files that it shows, its plan, and its changes.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatFile, ChatMessage, Platform};
@@ -12,13 +12,13 @@ use serde_json::json;
 use crate::run::{CHAT, COMMON, on};
 use crate::scenarios::Scenario;
 
-/// What OpenCode itself makes of files.
+/// How OpenCode itself treats files.
 const OF_AGENT: [Scenario; 3] = [
     ("card_shows_changes_on_demand", |world, on| Box::pin(changed(world, on))),
     ("odd_filename_makes_changes_unknown", |world, on| Box::pin(odd_name(world, on))),
     ("whole_images_reach_the_model", |world, on| Box::pin(images(world, on))),
 ];
-/// What is shown of them.
+/// How chats show them.
 const OF_CHAT: [Scenario; 2] = [
     ("display_files_are_posted_once", |world, on| Box::pin(shown(world, on))),
     ("card_shows_the_plan", |world, on| Box::pin(planned(world, on))),
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Names of all files that the bot has put into the thread, oldest first.
+/// Names of all files that the bot posted in the thread, oldest first.
 pub async fn names(talk: &Talk<'_>) -> Vec<String> {
     let seen = talk.messages().await.unwrap();
     let ours = seen.into_iter().filter(|one| one.by_bot);
@@ -76,7 +76,7 @@ async fn shown(world: World, platform: Platform) {
         assert!(told.text.contains(line), "{}", told.text);
     }
     assert!(!told.text.contains("link.txt"), "{}", told.text);
-    // They are no changes of the project.
+    // They are not changes of the project.
     let card = talk.card(&first).await;
     assert!(card.text.contains("1 file changed, +1 -0"), "{}", card.text);
 
@@ -105,7 +105,7 @@ pub async fn changed(world: World, platform: Platform) {
         assert!(told.text.contains(line), "{line}: {}", told.text);
     }
 
-    // A long one is a file, and says the same after its sandbox is gone.
+    // A long one becomes a file, which stays the same after its sandbox is gone.
     let second = talk
         .say("run: seq 1 3000 > long.txt; rm b.txt; git add -A; git -c user.name=a -c user.email=a@b commit -qm x")
         .await;
@@ -144,7 +144,7 @@ pub async fn changed(world: World, platform: Platform) {
     }
     assert!(applies(&patch, "three"), "git does not take it: {patch:.600}");
     if platform == Platform::Slack {
-        // Everybody sees that file, so a second click brings no second one.
+        // Everybody sees that file, so a second click posts no second one.
         let before = names(&talk).await;
         talk.press(&card, "View diff").await;
         whispered(&talk, "already").await;
@@ -152,7 +152,7 @@ pub async fn changed(world: World, platform: Platform) {
     }
 }
 
-/// Whether git applies a patch to a folder in which only `b.txt` lies.
+/// Whether git applies a patch to a folder that contains only `b.txt`.
 fn applies(patch: &str, b: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("b.txt"), b).unwrap();
@@ -168,14 +168,14 @@ fn applies(patch: &str, b: &str) -> bool {
         && folder.path().join("long.txt").exists()
 }
 
-/// OpenCode sums nothing up where one name is no UTF-8.
+/// OpenCode reports no changes if one name is not UTF-8.
 async fn odd_name(world: World, platform: Platform) {
     let lines = r#"run: echo x >> README.md; printf n > "$(printf 'bad\377n.txt')""#;
     let (talk, first) = world.begin(platform, lines).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let card = talk.card(&first).await;
     assert!(card.text.contains("changed files unknown"), "{}", card.text);
-    // Slack has the button alone.
+    // Slack has only the button.
     if platform == Platform::Discord {
         let told = talk.told("diff").await;
         assert!(
@@ -186,7 +186,7 @@ async fn odd_name(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// What only the person is told, with these words in it.
+/// What only the person sees, with these words in it.
 async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
     eventually(VISIBLE_MS_MAX, "the person is told", async || {
         let seen = talk.whispers().await?;
@@ -199,10 +199,10 @@ async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
 pub async fn images(world: World, platform: Platform) {
     let png = hex::decode(PNG).unwrap();
     let whole = [("dot.png", "image/png", &png[..])];
-    // One image that cannot be decoded takes the others with it, and the words go all the same.
+    // One image that cannot be decoded takes the others with it; the text is still sent.
     let broken =
         [whole[0], ("notes.txt", "text/plain", b"a note"), ("broken.png", "image/png", &png[..40])];
-    // Discord has one file to a command.
+    // Discord allows one file in a command.
     let files = match platform {
         Platform::Discord => &whole[..],
         Platform::Slack => &broken,
@@ -228,7 +228,7 @@ pub async fn images(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// The same with an agent that is chosen: its model sees the image.
+/// The same with a chosen agent: its model sees the image.
 pub async fn image_with(world: &World, platform: Platform, agent: &str) {
     let png = hex::decode(PNG).unwrap();
     let files = [("dot.png", "image/png", &png[..])];
@@ -239,7 +239,7 @@ pub async fn image_with(world: &World, platform: Platform, agent: &str) {
     talk.finish().await;
 }
 
-/// Begins a thread with files: names, media types, bytes. Discord has one file to a command.
+/// Begins a thread with files: names, media types, bytes. Discord allows one file in a command.
 pub async fn begin_with_files<'w>(
     world: &'w World,
     platform: Platform,

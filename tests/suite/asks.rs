@@ -1,5 +1,5 @@
-//! Questions and permissions of the agent: shown, answered in every way that there is, settled once, expiring as no,
-//! and surviving the death of the worker.
+//! Questions and permissions of the agent: shown, answered in every possible way, settled once, expired as no, and kept
+//! when the worker crashes.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
@@ -41,7 +41,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The ask, once it stands with this button.
+/// The ask with this button.
 pub async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
     talk.see(VISIBLE_MS_MAX * 2, &format!("an ask with {button:?} stands"), |one| {
         one.button(button).is_some()
@@ -49,7 +49,7 @@ pub async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
     .await
 }
 
-/// The ask after somebody has decided: these words, and nothing to press.
+/// The ask after a decision: these words, and nothing to press.
 pub async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
     let shown = talk
         .see(VISIBLE_MS_MAX, "the ask says how it was settled", |one| {
@@ -70,7 +70,7 @@ pub async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
     }
 }
 
-/// What the button of a form is called.
+/// The label of a form's button.
 const fn form_button(platform: Platform) -> &'static str {
     match platform {
         Platform::Discord => "Answer…",
@@ -124,7 +124,7 @@ async fn several(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// The id of the ask that waits.
+/// The id of the open ask.
 async fn open_ask(talk: &Talk<'_>) -> String {
     let session = talk.session().await;
     let asks = session.turn.map(|turn| turn.asks).unwrap_or_default();
@@ -143,7 +143,7 @@ async fn form(world: World, platform: Platform) {
     for words in ["Which database?", "SQLite", "asia", "Why do we need it?"] {
         assert!(ask.text.contains(words), "{words:?}: {}", ask.text);
     }
-    // What is missing is said to who sends it, and nothing is decided.
+    // The sender is told what is missing, and nothing is decided.
     let part = json!({"s1": ["o2"], "w2": "for tests"});
     talk.fill(&ask, form_button(platform), &part).await;
     talk.whispered("Question 1 (DB) has no answer yet").await;
@@ -226,7 +226,7 @@ async fn lines(world: World) {
     talk.finish().await;
 }
 
-/// A stack of its own: asks wait for seconds only.
+/// Its own stack, where asks expire within seconds.
 async fn expired() {
     let mut limits = quick();
     limits["ask_ms"] = json!(4_000);
@@ -249,13 +249,13 @@ async fn expired() {
     stack.end().unwrap();
 }
 
-/// A stack of its own: its worker is killed, and a crash costs seconds.
+/// Its own stack: its worker is killed, and a crash costs seconds.
 async fn killed(mut limits: Value, first: &str) {
     for (name, ms) in [
         ("visibility_ms", 15_000),
         ("heartbeat_ms", 3_000),
         ("lifecycle_call_ms", 10_000),
-        // Looks are far apart: a kill between a message's receipt and its claim costs the queue's own sixteen minutes.
+        // Polls are far apart: a kill between a message's receipt and its claim costs the queue's own sixteen minutes.
         ("look_ms_min", 3_000),
     ] {
         limits[name] = json!(ms);

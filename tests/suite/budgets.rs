@@ -1,4 +1,5 @@
-//! Budgets, as people meet them: an exhausted one, who may pass it, and what `sandbox-usage` and `bobbin usage` show.
+//! Budgets as people meet them: an exhausted one, who may exceed it, and the output of `sandbox-usage` and `bobbin
+//! usage`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,7 +46,7 @@ fn now_ms() -> Ms {
     since.as_millis().try_into().unwrap()
 }
 
-/// Stores a sum, as turns of before would have left it.
+/// Stores a sum, as earlier turns would have left it.
 async fn spent(talk: &Talk<'_>, scope: BudgetScope, used: MicroUsd) {
     let tenant = talk.thread.key.tenant();
     let (partition, name) = scope.place(&tenant);
@@ -59,7 +60,7 @@ async fn spent(talk: &Talk<'_>, scope: BudgetScope, used: MicroUsd) {
     aws.call("dynamodb", "DynamoDB_20120810.PutItem", &body).await.unwrap();
 }
 
-/// The end of the turn that a press has begun, the `nth` of the thread.
+/// The end of the `nth` turn that a press began in the thread.
 async fn continued(talk: &Talk<'_>, nth: usize) -> EndedTurn {
     eventually(ANSWER_MS_MAX, "what was pressed has ended", async || {
         let session = talk.world.session(&talk.thread.key).await?;
@@ -76,7 +77,7 @@ fn refusal(ended: &EndedTurn) -> &str {
     }
 }
 
-/// A colleague's press, who manages nothing.
+/// A press by a colleague who manages nothing.
 async fn pressed_by_sam(talk: &Talk<'_>, message: &ChatMessage) {
     let (thread, button) = (&talk.thread, message.button(CONTINUE).unwrap());
     let sam = talk.world.colleague(talk.platform).await.id;
@@ -92,7 +93,7 @@ async fn pressed_by_sam(talk: &Talk<'_>, message: &ChatMessage) {
     }
 }
 
-/// A stack with the real OpenCode, whose model costs this much for a million tokens.
+/// A stack with the real OpenCode, whose model has this price for a million tokens.
 pub fn priced(price: f64) -> Stack {
     let prices = json!({"scripted/scripted-1": {"input": price, "output": price}});
     let overrides = json!({"usage_by_person": true, "prices": prices}).to_string();
@@ -102,7 +103,7 @@ pub fn priced(price: f64) -> Stack {
     })
 }
 
-/// The first step costs more than the turn may spend: the second never comes.
+/// The first step costs more than the turn's budget: the second never runs.
 async fn stopped(platform: Platform) {
     let stack = priced(1_000.0);
     let world = &World::of(&stack);
@@ -133,7 +134,7 @@ async fn stopped(platform: Platform) {
     talk.finish().await;
 }
 
-/// The vendor counts what the agent does not: there the cap is hard.
+/// The vendor counts what the agent does not, so the cap is hard.
 async fn capped() {
     let platform = Platform::Discord;
     let model = "openrouter/scripted-1";
@@ -158,7 +159,7 @@ async fn capped() {
     assert!(used.iter().all(|call| call.key.as_deref() == Some(&hash[..16])), "{used:?}");
     talk.usage("The cap is hard: ").await;
 
-    // By its own figures the agent has spent nothing worth counting.
+    // By its own figures the agent has spent almost nothing.
     world.set_model_price(1_000_000.0).await.unwrap();
     let turn = talk.say("run: echo first\nrun: echo second\necho: done").await;
     let ended = talk.ended(&turn).await;
@@ -184,7 +185,7 @@ async fn capped() {
 
     capped_at_vercel(&World::at_vercel(&stack)).await;
 
-    // Where there is no room for another secret, the stack's key is used, and that is said.
+    // Without room for another secret the stack's key is used, and that is reported.
     world.provider.fill_secrets().await.unwrap();
     let (talk, turn) = world.begin(platform, "echo: with the stack's key").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -193,7 +194,7 @@ async fn capped() {
     stack.end().unwrap();
 }
 
-/// The policy of the sandbox's network puts the key in, which ends with the sandbox.
+/// The network policy of the sandbox adds the key, which ends with the sandbox.
 async fn capped_at_vercel(world: &World) {
     let chosen = [("provider", "vercel")];
     let (talk, turn) = world.begin_with(Platform::Discord, &chosen, "echo: capped there").await;
@@ -215,7 +216,7 @@ async fn names(world: &World) -> Vec<String> {
     keys.iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The sweeper deletes keys of this stack that nobody has, and no others.
+/// The sweeper deletes this stack's unused keys and no others.
 async fn swept(world: &World, live: &str) {
     let stack_id = live.split(' ').nth(1).unwrap();
     let name = |stack_id: &str, made_ms: Ms, thread: &str| {
@@ -269,7 +270,7 @@ async fn exhausted(platform: Platform) {
     pressed_by_sam(&talk, &card).await;
     let again = continued(&talk, 0).await;
     assert_eq!(refusal(&again), reason, "who manages nothing is refused again");
-    // The second press on the same card would begin nothing.
+    // A second press on the same card would start nothing.
     talk.press(&card, CONTINUE).await;
     talk.whispered("Somebody has already pressed this.").await;
     talk.press(&talk.card(&again.id).await, CONTINUE).await;
@@ -277,7 +278,7 @@ async fn exhausted(platform: Platform) {
     assert_eq!(passed.outcome, Outcome::Answered);
     assert!(talk.answer(&passed.id).await.contains("let me through"));
     let messages = talk.messages().await.unwrap();
-    // Slack's names are not those of the seeds.
+    // Slack's names differ from the seeds'.
     let words = "lets this go on with $2.00 more: echo: let me through";
     let told = messages.iter().filter(|one| one.text.contains(words)).count();
     assert_eq!(told, 2, "{messages:?}");
@@ -295,7 +296,7 @@ async fn exhausted(platform: Platform) {
     );
     let forgotten =
         operate(world, &["usage", "forget", "--person", "sam", "--tenant", &tenant]).await;
-    // A task that runs may still be settled in the sum of today.
+    // A running task may still be settled in today's sum.
     assert!(forgotten.out.starts_with("0 sums are deleted. Those of today"), "{forgotten:?}");
     let shown = operate(world, &["usage", "--csv", "--tenant", &tenant]).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Repository, model and agent of a turn, and who may ask: set for a tenant, and what a turn makes of it.
+//! Repository, model and agent of a turn, and who may ask: a tenant's settings and their effect on a turn.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// A stack whose sandboxes find one repository where GitHub's would be.
+/// A stack whose sandboxes find one repository at GitHub's address.
 struct Mirrored {
     stack: Stack,
     world: World,
@@ -86,7 +86,7 @@ fn tenant_of(world: &World, platform: Platform) -> ThreadKey {
     .unwrap()
 }
 
-/// What a tenant has in the table.
+/// A tenant's item in the table.
 async fn stored<T: DeserializeOwned + Default>(
     world: &World,
     thread: &ThreadKey,
@@ -107,7 +107,7 @@ pub async fn settings(world: &World, platform: Platform) -> Settings {
     stored(world, &thread, "settings").await.unwrap()
 }
 
-/// Says a word of the settings, as somebody: on Discord the request says whether they manage the server, in Slack the
+/// Sends a settings command as somebody: on Discord the request says whether they manage the server, in Slack the
 /// platform is asked.
 pub async fn configure(
     world: &World,
@@ -152,13 +152,13 @@ pub async fn configure(
     eventually(ANSWER_MS_MAX, "the word is carried out", async || {
         match world.aws.queued(&world.deployment.control_queue_url).await? {
             0 => Ok(()),
-            waiting => Err(format!("{waiting} control words")),
+            waiting => Err(format!("{waiting} control messages")),
         }
     })
     .await;
 }
 
-/// The person whom the laptop's chats seed as the one who manages the place.
+/// The manager among the seeds of the laptop's chats.
 pub fn manager(world: &World, platform: Platform) -> Person {
     let id = match platform {
         Platform::Discord => &world.ready.discord_user_id,
@@ -210,7 +210,7 @@ async fn chosen(platform: Platform) {
     let asked: Vec<&str> = calls.iter().map(|call| call.model.as_str()).collect();
     assert!(asked.contains(&"scripted-2"), "{asked:?}");
 
-    // The next turn is in the same sandbox, and runs with the default of now.
+    // The next turn uses the same sandbox and the current default.
     set(world, platform, default_of(DefaultKind::Model, None)).await;
     let second = talk.say("run: git log --oneline").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
@@ -232,7 +232,7 @@ async fn chosen(platform: Platform) {
 async fn refused(platform: Platform) {
     let place = Mirrored::new();
     let world = &place.world;
-    // Who does not manage the place changes nothing.
+    // A person who does not manage the place changes nothing.
     let member = world.colleague(platform).await;
     let before = settings(world, platform).await;
     let model = default_of(DefaultKind::Model, Some(OTHER_MODEL));
@@ -262,7 +262,7 @@ async fn refused(platform: Platform) {
     assert!(told.contains("there is no key for openai here"), "{told}");
 
     set(world, platform, default_of(DefaultKind::Model, None)).await;
-    // What no sandbox has is refused when it is set: they have said by now what they have.
+    // A choice that no sandbox offers is refused: the sandboxes have reported theirs by now.
     let before = settings(world, platform).await;
     let (by, agent) = (manager(world, platform), default_of(DefaultKind::Agent, Some("nobody")));
     configure(world, platform, by, true, agent).await;

@@ -1,4 +1,4 @@
-//! docs/COSTS.md: its counts are what a turn takes here, its bills are what its counts and prices come to.
+//! docs/COSTS.md: its counts match a turn here, and its bills follow from its counts and prices.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,12 +23,12 @@ use crate::run::{COMMON, on, trial};
 const PROMPT: &str = "echo: counted";
 /// A minute of a month of 30 days.
 const MINUTES_A_MONTH: f64 = 43_200.0;
-/// Pollers of a mapping that has nothing to do, each waiting for 20 s.
+/// Pollers of an idle mapping, each waiting for 20 s.
 const POLLERS: f64 = 5.0;
 const POLLS_A_MINUTE: f64 = 3.0;
-/// Hours of an active month in which something is counted that an alarm looks at.
+/// Hours of an active month in which a metric with an alarm is counted.
 const HOURS_WITH_TROUBLE: f64 = 0.1;
-/// Counts that the document may be above the measured ones by: what is measured varies with how long things take.
+/// How far the document's counts may exceed the measured ones, which vary with time.
 pub(crate) const ROOM: f64 = 2.0;
 
 pub fn trials() -> Vec<Trial> {
@@ -43,11 +43,11 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What a sandbox costs an hour, in dollars; minutes of a turn.
+/// Price of a sandbox for an hour, in dollars; minutes of a turn.
 const SANDBOX_HOUR: f64 = 0.08;
 const TURN_MINUTES: f64 = 5.0;
 
-/// The bill for sandboxes, of which the default is one.
+/// The bill for sandboxes; the default is one.
 fn sandbox_minutes() {
     let bill = table("Sandbox minutes");
     let default = Limits::DEFAULT.sandbox.idle_pause_ms / 60_000;
@@ -97,16 +97,16 @@ fn number(table: &Table, row: &str, column: &str) -> f64 {
     digits.parse().unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
 }
 
-/// How much of something the document counts in a column.
+/// The document's count of something in a column.
 pub(crate) fn counted(row: &str, column: &str) -> f64 {
     number(&table("Counts"), row, column)
 }
 
-/// What a bill holds: how many of each column of the counts, and of what is billed by the month.
+/// The parts of a bill: how many of each column of the counts, and of each monthly item.
 struct Scenario {
     bill: &'static str,
     parts: &'static [(&'static str, f64)],
-    /// `a month`, or `an active month`: the bills of turns come on top of the idle one.
+    /// `a month` or `an active month`: the bills of turns come on top of the idle one.
     monthly: &'static str,
 }
 
@@ -148,7 +148,7 @@ const SCENARIOS: [Scenario; 4] = [
     },
 ];
 
-/// With these.
+/// With these limits.
 const LOOKED_AT_LESS: &str = r#"{"hold_ms": 5000, "look_ms_min": 30000, "look_ms_max": 30000}"#;
 /// The goal for 1,000,000 agent minutes, in dollars.
 const MINUTES_MAX: f64 = 25.0;
@@ -183,9 +183,9 @@ fn bills() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
-    // What stands by the month stands in the template.
+    // Monthly items are in the template.
     let template = std::fs::read_to_string(workspace().join("template.yaml")).unwrap();
-    // What exists only where the tools are served is told beside the bills.
+    // Items that exist only with tools are listed beside the bills.
     let of_tools = "Type: AWS::CloudWatch::Alarm\n    Condition: HasTools\n";
     let of_tools = template.matches(of_tools).count();
     let each = number(&prices, "alarms", "price");
@@ -193,14 +193,14 @@ fn bills() {
     let costs = std::fs::read_to_string(workspace().join("docs/COSTS.md")).unwrap();
     assert!(costs.contains(&told), "{told}");
     for (row, line, apart) in [
-        // One that adds metrics up is billed for each of them.
+        // An alarm that adds metrics up is billed for each of them.
         ("alarms", " MetricName: ", of_tools),
         ("secrets", "Type: AWS::SecretsManager::Secret\n", 0),
     ] {
         let there = template.matches(line).count() - apart;
         assert_eq!(number(&prices, row, "how many"), there as f64, "{row}");
     }
-    // Who wants a dashboard asks for it, and each of our own metrics is written in so many hours.
+    // The dashboard is optional, and each of our own metrics is written in this many hours.
     assert!(template.contains("Type: AWS::CloudWatch::Dashboard\n    Condition: IsObserved\n"));
     let written = Alarm::ALL.len() as f64 * HOURS_WITH_TROUBLE;
     let told = number(&prices, "metrics in use", "how many");
@@ -209,7 +209,7 @@ fn bills() {
     let polls = mappings as f64 * POLLERS * POLLS_A_MINUTE * MINUTES_A_MONTH;
     assert_eq!(number(&prices, "polls of empty queues", "how many"), polls);
 
-    // What a held minute takes, and how many looks come after it, stands in the bounds themselves.
+    // The cost of the followed minute and the number of polls after it follow from the limits.
     let limits = Limits::DEFAULT;
     assert_eq!(limits.poll.hold_ms, 60_000);
     let looks_until = |limits: &Limits, end_ms: u64| {
@@ -238,15 +238,14 @@ fn bills() {
     assert_eq!(followed("function GB-seconds"), 60.0 * 0.125);
 }
 
-/// What a turn's calls come to. Reads are not among them: how many there are is a matter of how long it waits.
+/// The cost of a turn's calls, without reads: their number depends on how long it waits.
 #[derive(Debug)]
 struct Taken {
     queue: f64,
     writes: f64,
 }
 
-/// Threads of which one is as the document says: on a machine with much other work one may take longer, and writes that
-/// down.
+/// Threads, one of which must match the document: on a busy machine one may take longer and write that down.
 const THREADS: usize = 3;
 
 async fn measured(world: World) {
@@ -296,11 +295,10 @@ async fn two_turns(world: &World, platform: Platform) -> [Taken; 2] {
     [first, next]
 }
 
-/// Looks of which one is as the document says: on a machine with much other work one may take longer, and renews its
-/// claim.
+/// Polls, one of which must match the document: on a busy machine one may take longer and renew its claim.
 const LOOKS: u32 = 5;
 
-/// A stack of its own: a turn of a minute that is held for its first second.
+/// Its own stack: a turn of a minute that is followed for its first second.
 async fn looked() {
     let stack = Stack::start(&Options {
         stand_in_agent: true,
@@ -310,7 +308,7 @@ async fn looked() {
     for platform in Platform::ALL {
         let (text, mark) = marked("quiet: 60 counted");
         let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
-        // What the first ones find is new.
+        // The first polls find something new.
         given_back(&talk, 3).await;
         let breakpoint = world.breakpoint(&noted(&mark)).await;
         let mut looks = Vec::new();
@@ -333,7 +331,7 @@ async fn looked() {
     stack.end().unwrap();
 }
 
-/// Whether a look has the calls of a poll, and nothing new is shown.
+/// Whether a poll has the documented calls and shows nothing new.
 fn is_as_documented(look: &[String]) -> bool {
     let count = |of: &str| look.iter().filter(|call| call.starts_with(of)).count() as f64;
     // The mapping receives it.
@@ -344,7 +342,7 @@ fn is_as_documented(look: &[String]) -> bool {
         && (reads, table, count("chat ")) == (1.0, 2.0, 0.0)
 }
 
-/// Waits until the turn has been given back by this delivery.
+/// Waits until this delivery has returned the turn to the queue.
 async fn given_back(talk: &Talk<'_>, receive: u32) {
     let what = format!("delivery {receive} gives the turn back");
     eventually(ANSWER_MS_MAX, &what, async || {
@@ -359,20 +357,20 @@ fn noted(mark: &str) -> Condition {
     Condition { text: mark.to_owned(), function: "Worker".to_owned(), ..Condition::default() }
 }
 
-/// The calls in what they are billed by, with the record as large as it is after the turn.
+/// The calls in billed units, with the record's size after the turn.
 async fn taken(talk: &Talk<'_>, calls: &[String]) -> Taken {
     let session = talk.session().await;
     let bytes = serde_json::to_string(&session).unwrap().len();
-    // A write is billed by the KB and doubled in a transaction, where the ledger's item goes along. One more unit is
-    // for the index, whose entry a write may move.
+    // A write is billed by the KB and doubled in a transaction, which the ledger's item needs. One more unit is for the
+    // index, whose entry a write may move.
     let kb = bytes.div_ceil(1_024) as f64;
-    // The ingress sends, the mapping receives and deletes.
+    // Ingress sends; the mapping receives and deletes.
     let mut taken = Taken { queue: 3.0, writes: 0.0 };
     for call in calls {
         match call.as_str() {
             "dynamodb UpdateItem" | "dynamodb PutItem" => taken.writes += kb + 1.0,
             "dynamodb TransactWriteItems" => taken.writes += 2.0 * (kb + 2.0),
-            // As many as the time that it takes: the document has them by the minute.
+            // The number depends on time: the document counts them by the minute.
             "sqs ChangeMessageVisibility" => {}
             call if call.starts_with("sqs ") => taken.queue += 1.0,
             _ => {}

@@ -1,5 +1,5 @@
-//! The template: its alarms and dashboard look at what the code writes, and a person who is woken finds a page; keys
-//! lie where the code looks for them; what holds state outlives the stack; whoever deploys is asked what matters.
+//! The template: its alarms and dashboard use what the code writes, every alarm has a page, keys are where the code
+//! looks for them, state outlives the stack, and the deployment asks for what matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
 use serde_yaml_ng::Value;
 
-/// Where what an alarm of Bobbin's own counts is driven: event, file, test.
+/// Where each count of Bobbin's own alarms is tested: event, file, test.
 #[rustfmt::skip]
 const COUNTED: [(&str, Alarm, &str, &str); 11] = [
     ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "unqueued_request_is_counted"),
@@ -106,7 +106,7 @@ pub fn trials() -> Vec<Trial> {
                 ] {
                     assert!(links(named), "{function} does not link {named}");
                 }
-                // They cost a cold start files that are not there, and a second library of cryptography.
+                // They would cost a cold start missing files and a second library of cryptography.
                 for kept_out in ["aws-config", "aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"] {
                     assert!(!links(kept_out), "{function} links {kept_out}");
                 }
@@ -127,7 +127,7 @@ pub fn trials() -> Vec<Trial> {
                 let properties = &widget["properties"];
                 if widget["type"] == "metric" {
                     let metrics = properties["metrics"].as_array().unwrap();
-                    // They are Amazon's own, which cost nothing.
+                    // They are Amazon's own and cost nothing.
                     assert!(metrics.iter().all(|it| it[0].as_str().unwrap().starts_with("AWS/")));
                     continue;
                 }
@@ -178,7 +178,7 @@ pub fn trials() -> Vec<Trial> {
                     || kind == "AWS::SecretsManager::Secret"
                     || kind == "AWS::KMS::Key"
                     || queue;
-                // What a first deployment made is taken away again when it fails: nobody has put anything into it.
+                // A failed first deployment deletes what it made: nobody has put anything into it.
                 for (policy, kept) in
                     [("DeletionPolicy", "RetainExceptOnCreate"), ("UpdateReplacePolicy", "Retain")]
                 {
@@ -231,8 +231,7 @@ fn functions() -> Vec<(String, Value)> {
     all
 }
 
-/// Any change of a secret's properties could write its value anew, so they are held to what they have been from the
-/// start.
+/// Any change of a secret's properties could overwrite its value, so they must stay as they were from the start.
 fn secrets_are_made_empty() {
     let expected: BTreeSet<&str> = Key::ALL.iter().map(|key| key.secret()).collect();
     let all = resources();
@@ -370,7 +369,7 @@ fn widgets() -> Vec<serde_json::Value> {
     body["widgets"].as_array().unwrap().clone()
 }
 
-/// What stands behind a short tag such as `!Ref`.
+/// The meaning of a short tag such as `!Ref`.
 fn tagged(value: &Value) -> String {
     match value {
         Value::Tagged(tagged) => tagged.value.as_str().unwrap().to_owned(),

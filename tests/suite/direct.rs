@@ -1,5 +1,5 @@
-//! Direct messages in Slack where the workspace wants all of a person to be one thread: who shares what, what a switch
-//! does to what was begun, a crash while posting, and retries that ingress puts into the other thread.
+//! Direct messages in Slack, in a workspace that wants one thread for each person: who shares what, what a switch does
+//! to existing threads, a crash while posting, and retries that ingress puts into the other thread.
 
 use std::ops::Not;
 
@@ -78,7 +78,7 @@ async fn settings(world: &World) -> Result<Settings, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Somebody who manages the workspace says how direct messages are taken, and it counts.
+/// A manager of the workspace sets how direct messages work, and that takes effect.
 async fn switch(world: &World, word: &str, one_thread: bool) {
     let act =
         json!({"type": "slash", "command": "/bobbin", "text": format!("config direct {word}")});
@@ -95,7 +95,7 @@ async fn switch(world: &World, word: &str, one_thread: bool) {
     .await;
 }
 
-/// Somebody writes to the app; the message's `ts`.
+/// Somebody writes to the app; returns the message's `ts`.
 async fn write(world: &World, who: &Someone, root: Option<&str>, text: &str) -> String {
     let written = world.slack.write(&who.id, &who.channel, root, text).await;
     written.unwrap_or_else(|why| panic!("{why}"))
@@ -105,7 +105,7 @@ fn one_thread(world: &World, who: &Someone) -> Thread {
     world.slack.direct(&who.id, &who.channel).unwrap()
 }
 
-/// A prompt in somebody's direct messages, in the conversation that it belongs to.
+/// A prompt in somebody's direct messages, in its conversation.
 async fn say(
     talk: &mut Talk<'_>,
     who: &Someone,
@@ -149,7 +149,7 @@ async fn shared() {
     );
     is_untouched(&world, &world.slack.thread(&ada.channel, &ts).unwrap()).await;
 
-    // Under no message, whatever it answers to; and an answer under a post of ours belongs to it too.
+    // No message gets its own thread, whatever it answers; an answer under a post of ours belongs to the thread too.
     let card = talk.card(&second).await;
     let (third, _) = say(&mut talk, &ada, Some(&card.id), "echo: under the card").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
@@ -196,7 +196,7 @@ async fn shared() {
     world.slack.press(&talk.thread, &card, "Stop").await.unwrap();
     assert!(matches!(talk.ended(&slow).await.outcome, Outcome::Cancelled { .. }));
 
-    // Somebody else has their own.
+    // Somebody else has their own thread.
     let mut other = silent(&world, one_thread(&world, &sam));
     let (turn, _) = say(&mut other, &sam, None, "run: ls").await;
     assert_eq!(other.ended(&turn).await.outcome, Outcome::Answered);
@@ -219,14 +219,14 @@ async fn whole_life() {
     assert_eq!(talk.ended(&asking).await.outcome, Outcome::Answered);
     assert!(talk.answer(&asking).await.contains("was answered: blue"));
 
-    // Nobody writes: it is paused, then deleted, and that is told where the person reads.
+    // Nobody writes: the sandbox is paused, then deleted, and that is reported where the person reads.
     talk.see(ANSWER_MS_MAX, "its end is told", |one| one.text.contains(words::EXPIRED)).await;
     let session = talk.session().await;
     assert_eq!(session.sandbox.phase, Phase::Destroyed);
     let was_paused = |entry: &TimelineEntry| entry.phase == Phase::Paused;
     assert!(session.sandbox.history.timeline.iter().any(was_paused));
 
-    // The next message goes on in the same thread, in a sandbox of its own that is told of what was.
+    // The next message continues in the same thread, in a new sandbox that is told the history.
     let (next, _) = say(&mut talk, &ada, None, "echo: back again").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     let session = talk.session().await;
@@ -270,7 +270,7 @@ async fn switched() {
     let new = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(new.ended(&turn).await.outcome, Outcome::Answered);
     assert!(new.answer(&turn).await.contains(".txt").not());
-    // Under a message of before, and under a post of ours.
+    // Under an earlier message, and under a post of ours.
     let (reply, _) = say(&mut all, &ada, Some(&first_ts), "run: cat all.txt").await;
     assert_eq!(all.ended(&reply).await.outcome, Outcome::Answered);
     assert!(all.answer(&reply).await.contains("of all of them"));
@@ -310,7 +310,7 @@ async fn killed() {
         processes::kill(process);
         breakpoint.remove().await.unwrap();
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        // The promises say that each post stands once.
+        // The promises check that each post exists once.
         talk.check().await;
         let posts = talk.messages().await.unwrap();
         for kind in [PostKind::Card, PostKind::Chunk(0)] {
@@ -331,7 +331,7 @@ fn logged(stack: &Stack, event: &str) -> usize {
 const UNDECIDED: &str = "ingress.undecided";
 const ELSEWHERE: &str = "message.elsewhere";
 
-/// Makes a request with this in it, for which the table does not answer ingress in time.
+/// Makes a request with this content, for which the table does not answer ingress in time.
 async fn unanswered(stack: &Stack, world: &World, mark: &str, act: &Value) -> Value {
     let breakpoint = world
         .breakpoint(&Condition {
@@ -344,7 +344,7 @@ async fn unanswered(stack: &Stack, world: &World, mark: &str, act: &Value) -> Va
         .await;
     let before = logged(stack, UNDECIDED);
     let done = world.slack.act(act).await.unwrap();
-    // A process that has just started on a busy machine may not even come to its call in time.
+    // A new process on a busy machine may not even reach its call in time.
     eventually(VISIBLE_MS_MAX, "ingress is not told", async || {
         let state = breakpoint.status().await?.state;
         if logged(stack, UNDECIDED) > before { Ok(()) } else { Err(state) }
@@ -354,7 +354,7 @@ async fn unanswered(stack: &Stack, world: &World, mark: &str, act: &Value) -> Va
     done
 }
 
-/// Somebody writes to the app, and Slack sends it twice; the table answers ingress at the first or at the second time.
+/// Somebody writes to the app, and Slack sends it twice; the table answers ingress the first or the second time.
 async fn twice(
     stack: &Stack,
     world: &World,
@@ -405,7 +405,7 @@ async fn undecided() {
         let (thread, other) = if is_first { (all.clone(), own) } else { (own, all.clone()) };
         let mut talk = world.talk(Platform::Slack, thread, &turn, &mark);
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        // The copy and its announcement, where ingress chose another thread the second time.
+        // The copy and its announcement, if ingress chose another thread the second time.
         let copies = if one { 2 } else { 0 };
         eventually(VISIBLE_MS_MAX, "the copy is dropped", async || {
             let dropped = logged(&stack, ELSEWHERE) - before;

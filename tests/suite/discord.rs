@@ -1,4 +1,4 @@
-//! Discord's own: the endpoint's probes, signatures, forms, tokens that have expired.
+//! Discord's specials: the endpoint's probes, signatures, forms, expired tokens.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -39,7 +39,7 @@ async fn ping(world: World) {
     assert_eq!(refused.status, 401);
 }
 
-/// Also the scenario for other engines: forged and stale requests are refused and start nothing, a signed one works.
+/// The scenario for other engines too: forged and stale requests are refused and start nothing, a signed one works.
 pub async fn bad_signature(world: World) {
     let discord = &world.discord;
     let (forged, forged_mark) = marked("echo: forged");
@@ -88,7 +88,7 @@ async fn malformed(world: World) {
         assert_eq!(answer.status, status, "{shown}: {answer:?}");
         assert!(!answer.text.is_empty(), "{shown}: no words");
     }
-    // A command that is not known (any more), and one without its option: words for the person, nothing started.
+    // An unknown or removed command, and one without its option: the person gets an answer, and nothing starts.
     for (name, options) in [("made-up", json!({})), ("sandbox", json!({}))] {
         let body = discord.interaction(name, &discord.channel(), &options).to_string();
         let answer = discord.deliver(&body).await.unwrap();
@@ -136,7 +136,7 @@ async fn expired_token(world: World) {
     let (text, mark) = marked("echo: in spite of it");
     let interaction = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
     let token = interaction["token"].as_str().unwrap();
-    // Discord's answer to a token that has expired, for every route of this one.
+    // Discord's answer to an expired token, for every route of this one.
     let fault = json!({"route": token, "status": 404, "code": 10_015, "count": 50, "body": {"message": "Unknown Webhook", "code": 10_015}});
     discord.control(Method::POST, "faults", &fault).await.unwrap();
     let answer = discord.deliver(&interaction.to_string()).await.unwrap();
@@ -162,7 +162,7 @@ async fn deleted(world: World) {
     })
     .await;
     assert_eq!(session.ended[0].id, turn);
-    // Nothing is left of it in the queue: a message that comes back for ever would hold its group.
+    // It has left the queue: a message that returns for ever would block its group.
     let messages = &world.deployment.messages_queue_url;
     let name = messages.rsplit('/').next().unwrap();
     let waiting = format!("queues/{name}/messages");

@@ -1,5 +1,5 @@
-//! The same scenarios on somebody else's AWS, with the real template deployed and its roles enforced. An emulator of
-//! our own proves little by itself.
+//! The same scenarios on somebody else's AWS emulator, with the real template deployed and its roles enforced. Our own
+//! emulator alone proves little.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,7 +80,7 @@ fn start() -> Result<Emulated, String> {
     Ok(Emulated { stack, emulator, deployment })
 }
 
-/// After the last test: nothing is without a record, and nothing is left behind.
+/// After the last test: everything has a record, and nothing is left behind.
 pub fn end(failed: bool) -> Result<(), String> {
     let Some(Ok(emulated)) = SLOT.lock().unwrap_or_else(PoisonError::into_inner).take() else {
         return Ok(());

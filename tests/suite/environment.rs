@@ -1,4 +1,4 @@
-//! A project that is made ready before its agent starts: dependencies, a database, and what the agent makes of it.
+//! A project that is set up before its agent starts: dependencies, a database, and how the agent uses them.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::settings::SettingsChange;
@@ -30,7 +30,7 @@ services: [postgres]
 variables:
   PROJECT: ready
 ";
-/// Red until somebody has made the table.
+/// Fails until somebody has created the table.
 const TESTS: &str =
     "psql -h 127.0.0.1 -U postgres -tAc 'select count(*) from items' && echo GREEN || echo RED\n";
 
@@ -84,7 +84,7 @@ async fn with_a_database(world: World, platform: Platform) {
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     assert!(talk.answer(&second).await.contains("GREEN"));
 
-    // What was written survives a pause; the database starts again, and the set-up does not.
+    // Data survives a pause; the database starts again, and the set-up does not.
     pause(&talk).await;
     let third = talk.say("run: cat set-ups.txt starts.txt; sh test.sh").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
@@ -105,7 +105,7 @@ async fn told(world: World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     assert!(talk.answer(&first).await.contains("broken"));
     let notice = talk.see(ANSWER_MS_MAX, "what failed is told", |one| {
-        one.text.contains("was not made ready in full")
+        one.text.contains("The set-up is incomplete")
     });
     let notice = notice.await.text;
     for words in ["exit code 7", "runArgs"] {
@@ -117,7 +117,7 @@ async fn told(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// A manager's own words outrank the repository's file, and can switch it off.
+/// A manager's recipe outranks the repository's file and can switch it off.
 async fn outranked() {
     let stack = Stack::start(&Options::lean(brisk()));
     let world = &World::of(&stack);
@@ -159,8 +159,7 @@ const STARTED: &str = "start:
   - echo start >>node_modules/starts.txt
 ";
 
-/// The second thread of a private repository finds its dependencies, its database, if it has one, and what was pushed
-/// since.
+/// The second thread of a private repository finds its dependencies, its database if any, and the commits pushed since.
 pub async fn prebuilt(world: &World, has_database: bool) {
     let forge = TestForge::of(&world.ready);
     let recipe = [BUILT, if has_database { MIGRATED } else { "" }, STARTED].concat();
@@ -191,7 +190,7 @@ pub async fn prebuilt(world: &World, has_database: bool) {
         assert!(card.text.contains(fact), "{fact}: {card:?}");
         talk.finish().await;
     };
-    // Nobody waits for the build: when it is over, its sandbox is gone.
+    // Nobody waits for the build: when it ends, its sandbox is deleted.
     let built = async |but: &[String]| {
         eventually(ANSWER_MS_MAX, "a prebuild", async || {
             let made = world.provider.snapshots().await?;
@@ -211,7 +210,7 @@ pub async fn prebuilt(world: &World, has_database: bool) {
     let begun = format!("new\n{{\"v\": 1}}\nonce\n0\nstart\n{items}By a person");
     thread(&begun, "begun with a prebuild of").await;
 
-    // Other lock files are another set-up, in the files of the prebuild, and another prebuild.
+    // Other lock files mean another set-up, on the prebuild's files, and another prebuild.
     repository.push("main", "lock/package-lock.json", "{\"v\": 2}\n");
     thread("new\n{\"v\": 2}\nonce\nonce\n", "set up at").await;
     built(&first).await;
@@ -226,7 +225,7 @@ const STEPS: &str = "set-up:
 const BROKEN: &str =
     "set-up: [{name: install, run: 'echo no such package; exit 7'}, echo unreached]\n";
 
-/// An operator tries a recipe, makes its prebuild, and gives it up again.
+/// An operator tries a recipe, builds its prebuild, and gives it up.
 async fn by_hand(world: &World) {
     let forge = TestForge::of(&world.ready);
     let files = [(".bobbin/environment.yaml", STEPS), (".gitignore", "made\n")];

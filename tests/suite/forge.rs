@@ -1,5 +1,5 @@
-//! A private repository of the laptop's forge: it comes into a thread's sandbox, and the agent's work leaves it as a
-//! pull request when somebody presses.
+//! A private repository of the laptop's forge: it is fetched into a thread's sandbox, and the agent's work becomes a
+//! pull request on a press.
 
 use bobbin_core::base::ids::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
@@ -46,18 +46,18 @@ fn watched(platform: Platform) -> Trial {
     on(&CHAT, &name, async move |world| seen_through(world, platform).await)
 }
 
-/// A name that no other test takes.
+/// A name that no other test uses.
 pub fn a_name() -> String {
     let (_, mark) = marked("");
     mark.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
 
-/// Whether it says what would be published.
+/// Whether it is a proposal.
 pub fn is_review(message: &ChatMessage) -> bool {
     ["Edit text", "Show edited text"].iter().any(|label| message.button(label).is_some())
 }
 
-/// Waits for the proposal that differs from those before it.
+/// Waits for a proposal that differs from the earlier ones.
 async fn review(talk: &Talk<'_>, commit_before: &str) -> ChatMessage {
     let wanted = |one: &ChatMessage| {
         is_review(one) && (commit_before.is_empty() || !one.text.contains(commit_before))
@@ -116,7 +116,7 @@ async fn published(world: World, platform: Platform) {
     let files = [("README.md", "the secret plan\n"), (".github/workflows/ci.yml", "on: push\n")];
     let repository = forge.private(&a_name(), &files).await;
 
-    // In: the files are there, and no credential with them.
+    // In: the files are there, without a credential.
     let look = "run: cat README.md; git push origin HEAD:other 2>&1; (env; git config --list) | grep -c gh[a-z]_";
     let (mut talk, first) = world.begin_with(platform, &[("repo", &repository.name)], look).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
@@ -158,7 +158,7 @@ async fn published(world: World, platform: Platform) {
     assert_eq!(repository.file(&branch, "more.txt").trim(), "more");
     assert_eq!(repository.pulls().await.len(), 1);
 
-    // Merged on the page; what comes after that starts from the merge, and is another branch.
+    // Merged on the page; later work starts from the merge and is another branch.
     let pull = opened(&repository, 0).await;
     repository.press("ready", &pull).await;
     repository.press("merge", &pull).await;
@@ -192,7 +192,7 @@ async fn seen_through(world: World, platform: Platform) {
     })
     .await;
 
-    // A check fails; until nothing more begins the card does not call that settled, and offers nothing.
+    // A check fails; while others may still begin, the card does not call that settled and offers nothing.
     let red = opened(&repository, 0).await;
     let failed = json!({
         "repository": repository.name, "sha": red["head"]["sha"], "name": "test",
@@ -204,7 +204,7 @@ async fn seen_through(world: World, platform: Platform) {
     let card = card_offers(&world, &talk, "Fix").await;
     assert!(card.text.contains("1 failed") && !card.text.contains("More may begin"), "{card:?}");
 
-    // Two presses are one fix: a turn that reads the log, and the push of what it did.
+    // Two presses are one fix: a turn that reads the log, and the push of its work.
     talk.press(&card, "Fix").await;
     talk.press(&card, "Fix").await;
     said(&talk, "The agent fixes pull request #1 now").await;
@@ -230,7 +230,7 @@ async fn seen_through(world: World, platform: Platform) {
 /// Waits until the one card of the pull request says this.
 pub async fn card_says(world: &World, talk: &Talk<'_>, says: impl Fn(&str) -> bool) {
     eventually(ANSWER_MS_MAX, "the card says it", async || {
-        // What the sweeper does at each full minute.
+        // Does what the sweeper does at each full minute.
         world.sweep().await?;
         card_has(talk, &says).await
     })

@@ -1,5 +1,5 @@
-//! Signing in at the laptop's forge: managers bind owners of repositories, people connect accounts of their own, and
-//! a stolen link, state or page is worth nothing.
+//! Signing in at the laptop's forge: managers bind owners of repositories, people connect their own accounts, and a
+//! stolen link, state or page is worthless.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -44,12 +44,12 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Somebody's browser, in which they are signed in at the forge.
+/// Somebody's browser, signed in at the forge.
 struct Browser {
     client: Client,
     web: String,
     cookie: String,
-    /// With which the forge sent it back.
+    /// The codes with which the forge sent it back.
     codes: Mutex<Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ impl Browser {
         Self { client, web, cookie, codes: Mutex::default() }
     }
 
-    /// Sends a form to the forge; the address to which it leads.
+    /// Sends a form to the forge; returns the address to which it leads.
     async fn press(&self, path: &str, fields: &[(&str, &str)]) -> String {
         let request =
             self.client.post(format!("{}{path}", self.web)).header("cookie", &self.cookie);
@@ -75,7 +75,7 @@ impl Browser {
         location.to_str().unwrap().to_owned()
     }
 
-    /// Follows the page of a link to the forge and answers there; the address to which that leads.
+    /// Follows the page of a link to the forge and answers there; returns the address to which that leads.
     async fn answered(&self, link: &str, answer: &str) -> String {
         let shown = page(self.client.get(link)).await;
         assert_eq!(shown.status, 200, "{shown:?}");
@@ -92,7 +92,7 @@ impl Browser {
         location
     }
 
-    /// Comes back from the forge; the address of the page for this browser alone.
+    /// Comes back from the forge; returns the address of the page for this browser alone.
     async fn back(&self, location: &str) -> String {
         let shown = page(self.client.get(location)).await;
         assert_eq!(shown.status, 200, "{shown:?}");
@@ -101,13 +101,13 @@ impl Browser {
         Url::parse(location).unwrap().join(&path).unwrap().to_string()
     }
 
-    /// Signs in through a link; the address of the page for this browser alone.
+    /// Signs in through a link; returns the address of the page for this browser alone.
     async fn signed_in(&self, link: &str) -> String {
         let location = self.answered(link, "1").await;
         self.back(&location).await
     }
 
-    /// What the page says once the worker has looked.
+    /// What the page says once the worker has asked the forge.
     async fn found(&self, at: &str) -> Page {
         eventually(VISIBLE_MS_MAX, "the sign-in is looked at", async || {
             let shown = page(self.client.get(at)).await;
@@ -182,7 +182,7 @@ impl KeySetup<'_> {
 /// Said once the laptop's organisation is bound.
 const BOUND: &str = "Done: laptop is bound to this server or workspace";
 
-/// Binds the laptop's organisation as the person who administrates it.
+/// Binds the laptop's organisation as its administrator.
 async fn bind(place: &KeySetup<'_>, ada: &Browser) {
     let before = place.times_told(BOUND).await.unwrap();
     let at = ada.signed_in(&place.bind_link().await).await;
@@ -192,7 +192,7 @@ async fn bind(place: &KeySetup<'_>, ada: &Browser) {
     place.told_again(before, BOUND).await;
 }
 
-/// What a task says of a private repository.
+/// A task's answer about a private repository.
 async fn looked(world: &World, platform: Platform, repository: &str) -> Result<String, String> {
     let choices = [("repo", repository)];
     let (talk, turn) = world.begin_with(platform, &choices, "run: cat README.md").await;
@@ -203,7 +203,7 @@ async fn looked(world: &World, platform: Platform, repository: &str) -> Result<S
     }
 }
 
-/// Delivers every press that was carried out once more, in a message that no queue knows; how many there were.
+/// Delivers every processed press again, in a message that no queue knows; returns their number.
 async fn presses_come_again(world: &World) -> usize {
     let queue = &world.deployment.control_queue_url;
     let mut presses = 0;
@@ -269,7 +269,7 @@ async fn bound(platform: Platform) {
     place.configured("open", &open, &format!("open {}", repository.name)).await;
     assert!(looked(&world, platform, &repository.name).await.unwrap().contains("the secret plan"));
 
-    // It ends with its installation; one that is made later is another.
+    // It ends with its installation; a later installation is another one.
     let page = |id: u64| format!("/organizations/laptop/settings/installations/{id}");
     let present = |place: &str| forge_state(&world)["installations"][place]["id"].as_u64();
     assert!(present(&binding.installation.to_string()).is_some());
@@ -293,7 +293,7 @@ async fn bound(platform: Platform) {
     place.listed("is usable").await;
     assert!(looked(&world, platform, &repository.name).await.unwrap().contains("the secret plan"));
 
-    // A webhook is a hint: what it says is not so, and one look that finds nothing ends no binding.
+    // A webhook is only a hint: its claim is false here, and one check without a result ends no binding.
     let bound = place.settings().await.bindings;
     let installation = bound.values().next().unwrap().installation;
     let body = deleted(installation);
@@ -309,7 +309,7 @@ async fn bound(platform: Platform) {
     is_logged_again(&world, seen, before).await;
     assert_eq!(place.settings().await.bindings, bound);
 
-    // What keeps it from being used is told with the link that mends it, and another name is noticed.
+    // A binding that cannot be used is reported with the link that fixes it, and a new name is noticed.
     let id = installation.to_string();
     let rights = forge_state(&world)["installations"][&id]["permissions"].clone();
     let grant = async |permissions: &Value| {
@@ -355,7 +355,7 @@ async fn refused() {
     let stranger = http::client();
     let base = world.deployment.ingress.trim_end_matches('/').to_owned();
 
-    // Who says no at the forge can come again.
+    // A person who says no at the forge can come again.
     let link = place.bind_link().await;
     let token = link.rsplit('/').next().unwrap();
     let denied = page(stranger.get(ada.answered(&link, "0").await)).await;
@@ -378,7 +378,7 @@ async fn refused() {
     assert_eq!(only_choice(&ada.found(&mine).await), laptop);
     assert_eq!(grace.choose(&at, &laptop).await.status, 410);
 
-    // Who has the link, its state or a guess cannot press on what another browser brought.
+    // The link, its state or a guess lets nobody press on another browser's page.
     let (way, press) = mine.rsplit_once('/').unwrap();
     let other = if press.starts_with('0') { "1" } else { "0" };
     for at in [
@@ -403,7 +403,7 @@ async fn refused() {
     }
     assert_eq!(place.settings().await.bindings.len(), 0);
 
-    // A made-up code comes in, and the forge does not take it.
+    // The forge refuses a made-up code.
     let at = place.bind_link().await;
     let state = at.rsplit('/').next().unwrap();
     let made_up = format!("{base}/github/signed-in?code=made-up&state={state}");
@@ -504,7 +504,7 @@ async fn connected(platform: Platform) {
     .await;
     assert_eq!(pull["user"]["login"], "ada", "{pull}");
 
-    // A webhook says that the person took it back: the forge is asked.
+    // A webhook says that the person revoked it: the forge is asked.
     if platform == Platform::Discord {
         let people = forge_state(&world)["accounts"].clone();
         let mut people = people.as_object().unwrap().values();
@@ -529,7 +529,7 @@ async fn connected(platform: Platform) {
     }
     place.account("show", "Your GitHub account ada is connected").await;
 
-    // A task that she writes below the pull request is one of the thread.
+    // A task that she writes below the pull request belongs to the thread.
     let comments = format!("/repos/{}/issues/1/comments", repository.name);
     let body = json!({"body": "/bobbin write: asked.txt yes"});
     let comment = forge.call(Method::POST, &comments, &body).await;
@@ -551,7 +551,7 @@ async fn connected(platform: Platform) {
     })
     .await;
 
-    // What follows is done with her account too.
+    // Later actions use her account too.
     talk.press(&card_offers(&world, &talk, "Ready for review").await, "Ready for review").await;
     let ready = "marked pull request #1 as ready for review.";
     talk.see(ANSWER_MS_MAX, ready, |one| one.text.contains(ready)).await;
@@ -572,7 +572,7 @@ async fn connected(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// Who has connected an account and is off the operator's list by now begins no task below a pull request.
+/// A person who connected an account and was removed from the operator's list starts no task below a pull request.
 async fn shut_out() {
     let stack = Stack::start(&Options::lean(quick()));
     let folder = Arc::clone(stack.folder());
@@ -627,14 +627,14 @@ async fn shut_out() {
     stack.end().unwrap();
 }
 
-/// Writes a task below the only pull request; the turn that it would be.
+/// Writes a task below the only pull request; returns the turn that it would be.
 async fn ask_below(forge: &TestForge, repository: &str, task: &str) -> String {
     let path = format!("/repos/{repository}/issues/1/comments");
     let body = json!({"body": format!("/bobbin {task}")});
     format!("remark-whole-{}", forge.call(Method::POST, &path, &body).await["id"])
 }
 
-/// Everything that is done by signing in, on both platforms; returns the codes that the forge gave.
+/// Everything that signing in is for, on both platforms; returns the forge's codes.
 pub async fn sign_in_everywhere(world: &World) -> Vec<String> {
     let ada = Browser::of(world, "ada").await;
     for platform in Platform::ALL {
@@ -646,7 +646,7 @@ pub async fn sign_in_everywhere(world: &World) -> Vec<String> {
     ada.codes.into_inner().unwrap()
 }
 
-/// Connects the account of a browser to the person who manages the place.
+/// Connects a browser's account to the place's manager.
 async fn connect(place: &KeySetup<'_>, browser: &Browser, link: &str) {
     let connected = "Done: your GitHub account ada is connected";
     let before = place.times_told(connected).await.unwrap();
@@ -659,7 +659,7 @@ async fn connect(place: &KeySetup<'_>, browser: &Browser, link: &str) {
     place.told_again(before, connected).await;
 }
 
-/// A colleague's press, who has connected no account.
+/// A press by a colleague without a connected account.
 async fn pressed_by(world: &World, talk: &Talk<'_>, message: &ChatMessage, label: &str) {
     let (thread, button) = (&talk.thread, message.button(label).unwrap());
     let sam = world.colleague(talk.platform).await.id;

@@ -1,4 +1,5 @@
-//! A pull request for which somebody presses **Fix**: a review is answered where it was written, and a conflict ends.
+//! A pull request for which somebody presses **Fix**: a review is answered where it was written, and a conflict is
+//! resolved.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -93,7 +94,7 @@ async fn conflict(world: World, platform: Platform) {
     let forge = TestForge::of(&world.ready);
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
     let talk = published(&world, platform, &repository).await;
-    // The base has a file of that name too by now, and a workflow that is not the agent's.
+    // By now the base has a file of that name too, and a workflow that is not the agent's.
     repository.push("main", "page.txt", "good day\n");
     repository.push("main", ".github/workflows/ci.yml", "on: push\n");
     let pull = opened(&repository, 0).await;
@@ -104,7 +105,7 @@ async fn conflict(world: World, platform: Platform) {
     });
     forge.control("checks", &failed).await;
 
-    // Until the checks are settled a fix of the conflict alone is offered, and the next look withdraws it.
+    // Until the checks are settled only a fix of the conflict is offered, and the next poll withdraws it.
     card_says(&world, &talk, |card| {
         card.contains("1 failed") && !card.contains("More may begin") && card.contains("conflict")
     })

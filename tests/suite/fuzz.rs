@@ -1,4 +1,6 @@
-//! Every reader of foreign bytes keeps its property for its corpus, and for some thousands of mutations of it.
+//! Every reader of foreign bytes keeps its property for its corpus and some thousands of mutations.
+//! `BOBBIN_FUZZ_SEED=n` mutates with another seed than CI's; a failure prints how to repeat it and leaves the input
+//! under `target/fuzz/found/`. `tests/fuzz/explore` searches further, with libFuzzer.
 //!
 //! `BOBBIN_FUZZ_SEED=n` mutates by other dice than CI's; a failure prints what it takes to see it again, and leaves
 //! the input under `target/fuzz/found/`. `tests/fuzz/explore` looks further than this, with libFuzzer.
@@ -20,7 +22,7 @@ const INPUTS: u64 = 300;
 const INPUTS_AT_LENGTH: u64 = 3_000;
 /// All of them together: recorded streams are long, and each is read several times.
 const INPUT_BYTES_MAX: usize = 12 * 1024 * 1024;
-/// Fewer than this would prove little; a corpus of too long files has to be shortened.
+/// Fewer would prove little; a corpus with too long files has to be shortened.
 const INPUTS_MIN: u64 = 300;
 const MUTATION_BYTES_MAX: usize = 64 * 1024;
 /// The whole committed corpus.
@@ -96,7 +98,7 @@ fn given(target: &Target, input: &[u8], name: &str, number: u64) -> Result<(), F
     .into())
 }
 
-/// libFuzzer's programs are built by hand only, so that nothing else notices a target without one.
+/// libFuzzer's programs are built only by hand, so only this notices a target without one.
 fn complete() -> Result<(), Failed> {
     let fuzz = workspace().join("tests/fuzz");
     let manifest = std::fs::read_to_string(fuzz.join("Cargo.toml"))?;

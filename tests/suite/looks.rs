@@ -1,5 +1,5 @@
-//! Turns that nobody holds, end to end: what people do is not waited for, what the agent does is found by the next
-//! look, and a worker that dies between two looks costs nothing.
+//! Turns that nobody follows, end to end: people's actions are not delayed, the next poll finds the agent's, and a
+//! worker that crashes between two polls costs nothing.
 
 use bobbin_core::base::limits::Limits;
 use bobbin_core::records::outcome::Outcome;
@@ -36,7 +36,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Waits until the turn has been given back so often.
+/// Waits until the turn has been returned to the queue this often.
 pub async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
     let what = format!("delivery {receive} gives the turn back");
     eventually(ANSWER_MS_MAX, &what, async || {
@@ -46,7 +46,7 @@ pub async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
     .await
 }
 
-/// Stops the turn, whose next look is ten minutes away.
+/// Stops the turn, whose next poll is ten minutes away.
 async fn stop(talk: &Talk<'_>, turn: &str, parked: &Parked) {
     talk.stop().await;
     let ended = talk.ended_within(CANCEL_MS_MAX, turn).await;
@@ -90,14 +90,14 @@ async fn found(world: World, platform: Platform) {
     talk.press(&ask, "blue").await;
     answered(&talk, &turn, &["was answered: blue"]).await;
     settled(&talk, &ask, &["answered: blue"]).await;
-    // The last look before saw it go on, and had the next one come within the bound of looks.
+    // The last poll before saw it continue and scheduled the next one within the bound.
     let last = world.parked(&talk.thread.key).await.unwrap();
     let waited_ms = last.until_ms - last.at_ms;
     assert!(last.turn == turn && waited_ms <= Limits::DEFAULT.poll.look_ms_max, "{last:?}");
     talk.finish().await;
 }
 
-/// A stack of its own: a question is asked while the run is still held, and then looks are ten minutes apart.
+/// Its own stack: a question is asked while the run is still followed; then polls are ten minutes apart.
 async fn decided() {
     let mut limits = seldom();
     limits["hold_ms"] = json!(15_000);
@@ -118,7 +118,7 @@ async fn decided() {
     stack.end().unwrap();
 }
 
-/// A stack of its own: its workers are killed, and who dies between its word and the giving back costs six seconds.
+/// Its own stack: its workers are killed, and a crash between recording and returning costs six seconds.
 async fn killed() {
     let mut limits = seldom();
     limits["visibility_ms"] = json!(6_000);

@@ -77,8 +77,8 @@ fn main() -> ExitCode {
     } else {
         in_one_way(trials)
     };
-    // The words of a failed test come with the results, and once more at the end; here only where it was, while the
-    // others still run.
+    // A failed test's output comes with the results, and again at the end; here only its place, while the others still
+    // run.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
         let place = place.unwrap_or_default();
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What the README's command runs: each platform and engine once from end to end, and whatever takes moments.
+/// The tests of the README's command: each platform and engine once from end to end, and the quick ones.
 fn first() -> impl Iterator<Item = Trial> {
     [
         promises::trials(),
@@ -121,9 +121,9 @@ fn first() -> impl Iterator<Item = Trial> {
     .flatten()
 }
 
-/// What `just deep` runs of one scenario that is tested in several ways (on both chats, in each mode of the agent, on
-/// both engines): one of them, in turns, so that each way has its share. The README's command has run the usual way
-/// before. Nightly takes all (`BOBBIN_PLATFORMS=all`), and so does who names a test.
+/// `just deep` runs each scenario in one of its variants (both chats, each agent mode, both engines), in turn, so that
+/// every variant gets its share. The README's command has run the usual variant before. Nightly runs all
+/// (`BOBBIN_PLATFORMS=all`), and so does a run with a test's name.
 fn in_one_way(trials: Vec<Trial>) -> Vec<Trial> {
     let mut ways: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
@@ -136,17 +136,17 @@ fn in_one_way(trials: Vec<Trial>) -> Vec<Trial> {
     trials.into_iter().filter(is_taken).collect()
 }
 
-/// What a test is about, whichever way it is run in.
+/// A test's scenario, without its variant.
 fn scenario(name: &str) -> String {
     let ways = ["embedded", "compat", "native", "ministack", "discord", "slack"];
     let about: Vec<&str> = name.split("::").filter(|part| !ways.contains(part)).collect();
     about.join("::")
 }
 
-/// What `just deep` adds.
+/// The additional tests of `just deep`.
 fn behind() -> Vec<Trial> {
     [
-        // What takes minutes comes first, so that it is not waited for at the end.
+        // Tests that take minutes come first, so that nobody waits for them at the end.
         emulated::trials(),
         forge::trials(),
         forge_beside::trials(),
@@ -184,8 +184,8 @@ fn behind() -> Vec<Trial> {
         traces::trials(),
         setup::trials(),
         translated::trials(),
-        // Tests that run alone end the one and begin the other: before the first of them all others have to come to
-        // their end, and that is waited for once.
+        // Tests that run alone separate two groups: before the first of them all others have to end, and that wait
+        // happens once.
         operate::trials(),
         faults::trials(),
     ]

@@ -1,4 +1,4 @@
-//! The stack's own manners: it leaves no process behind, and what it knew survives.
+//! The stack's manners: it leaves no process behind, and its state survives.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Starts again in the same folder and goes on with a conversation there.
+/// Starts again in the same folder and continues a conversation there.
 async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Talk<'_>) -> Stack {
     let stack = Stack::start_in(folder, options);
     let took_ms = u64::try_from(stack.took.as_millis()).unwrap();
@@ -57,7 +57,7 @@ async fn sigterm() {
     let stack = Stack::start_in(&folder, &options);
     let world = World::of(&stack);
     let mut after = talk.again(&world);
-    // The run was cut by the end of its sandbox's processes: the same prompt goes on, and what comes after it as well.
+    // The end of its sandbox's processes cut the run: the same prompt continues, and so does what comes after it.
     assert_eq!(after.ended(&slow).await.outcome, Outcome::Answered);
     let next = after.say("run: cat keep.txt").await;
     assert_eq!(after.ended(&next).await.outcome, Outcome::Answered);
@@ -107,7 +107,7 @@ async fn locked() {
     assert_eq!(processes::marked(folder.path()), []);
 }
 
-/// An agent that starts and takes a task, and then hears nothing any more.
+/// An agent that starts, takes a task, and then receives nothing any more.
 const DEAF: &str = r#"
 import json, sys
 ANSWERS = {"initialize": {"protocolVersion": 1, "agentCapabilities": {}}, "session/new": {"sessionId": "s1"}}

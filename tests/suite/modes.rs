@@ -1,4 +1,4 @@
-//! The same conversations, whichever way agents are run in the sandboxes, and a stack that changes its way.
+//! The same conversations in every mode of the agents, and a stack that changes its mode.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::run::{brisk, on, trial};
 use crate::scenarios::{ASKED, IDLE, SLICED, Scenario, USUAL};
 use crate::{asks, choice, native};
 
-/// The daemon stands in front of OpenCode, and what is idle is paused soon.
+/// The daemon runs in front of OpenCode, and idle sandboxes are paused soon.
 pub static COMPAT: Shared = Shared::in_mode(brisk, "compat");
-/// Agents are run in sessions of the daemon's own.
+/// Agents run in the daemon's own sessions.
 pub static NATIVE: Shared = Shared::in_mode(brisk, "native");
 
-/// What is not about agents, and is so often enough.
+/// Scenarios that are not about agents and run elsewhere often enough.
 const ELSEWHERE: [&str; 2] = ["a_name_is_won_once", "two_threads_run_at_once"];
-/// Of the asks what an agent is told: the other forms are the chats' own.
+/// The asks that concern the agent: the other forms are the chats' own.
 const OF_ASKS: [&str; 2] =
     ["button_answers_a_question", "permission_shows_command_and_always_scope"];
 
@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         let all = USUAL.into_iter().chain(ASKED).chain(IDLE);
         all.filter(|(name, _)| !ELSEWHERE.iter().any(|one| name.starts_with(one)))
     };
-    // What the chats make of a turn does not depend on the way to the same server: each takes its half.
+    // The chats' part of a turn does not depend on the way to the same server: each chat takes its half.
     for ((name, scenario), platform) in all().zip(Platform::ALL.into_iter().cycle()) {
         let name = format!("embedded::compat::{}::{name}", platform.word());
         trials.push(on(&COMPAT, &name, async move |world| scenario(world, platform).await));
@@ -54,7 +54,7 @@ pub fn trials() -> Vec<Trial> {
 
 const DENIED: Scenario = ("denied_command_does_not_run", |world, on| Box::pin(denied(world, on)));
 
-/// A stack in this mode, in which what a worker of an earlier start held comes back after six seconds.
+/// A stack in this mode; messages of an earlier start's worker return after six seconds.
 fn in_mode(mode: &str) -> Options {
     let mut limits = quick();
     limits["visibility_ms"] = json!(6_000);
@@ -83,7 +83,7 @@ async fn changed() {
         assert_eq!(session.conversation.session, before.conversation.session, "{mode}");
         assert_eq!(session.conversation.briefed, before.conversation.briefed, "{mode}");
         assert_eq!(session.sandbox.generation, 1, "{mode}");
-        // It is OpenCode's own session that the model is asked in.
+        // The model is asked in OpenCode's own session.
         let mark = after.accepted.last().and_then(|one| one.mark.clone());
         let mark = mark.expect("a prompt bears its mark");
         let calls = world.model_calls().await.unwrap();
@@ -107,8 +107,7 @@ async fn denied(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Whoever has a sandbox made says how agents are run in it, or the tenant does; the stack's mode is for who says
-/// nothing.
+/// The person who has a sandbox created chooses its mode, or the tenant does; otherwise the stack's mode applies.
 async fn chosen() {
     let stack = Stack::start(&in_mode("opencode"));
     let world = World::of(&stack);
@@ -138,12 +137,12 @@ async fn chosen() {
     assert_eq!(recorded.as_deref(), Some("compat"));
     let found = guarded.answer(&first).await;
     assert!(!found.contains("\n0\n"), "no daemon: {found}");
-    // The sandbox that is there does not change with the tenant's default.
+    // The existing sandbox does not change with the tenant's default.
     let turn = plain.say(daemons).await;
     assert_eq!(plain.ended(&turn).await.outcome, Outcome::Answered);
     let found = plain.answer(&turn).await;
     assert!(found.contains("\n0\n"), "a daemon: {found}");
-    // In a living one it is not changed by a wish either, which is told.
+    // A request does not change a living one either; the person is told.
     let turn = plain.say("runtime:native echo: hello").await;
     match plain.ended(&turn).await.outcome {
         Outcome::Failed { reason } => assert!(
@@ -157,8 +156,8 @@ async fn chosen() {
     stack.end().unwrap();
 }
 
-/// A sandbox that began in one mode goes on in it whatever the stack's mode is by then; and a run that was cut with its
-/// sandbox's processes is sent once more.
+/// A sandbox keeps its mode whatever the stack's mode becomes; and a run that was cut with its sandbox's processes is
+/// sent again.
 async fn kept() {
     let stack = Stack::start(&in_mode("native"));
     let folder = Arc::clone(stack.folder());
@@ -182,7 +181,7 @@ async fn kept() {
     let session = after.session().await;
     assert_eq!(session.conversation.session, before.conversation.session);
     assert_eq!(session.sandbox.spec.runtime.as_deref(), Some("native"));
-    // Another thread of the same stack is run as the stack is now.
+    // Another thread of the same stack uses the stack's current mode.
     let (other, first) = world.begin(Platform::Slack, "echo: hello").await;
     assert_eq!(other.ended(&first).await.outcome, Outcome::Answered);
     assert_eq!(other.session().await.sandbox.spec.runtime, None);

@@ -1,5 +1,5 @@
-//! Sandboxes with names from a terminal, on the laptop stack: one is made, worked in by several threads, listed, kept
-//! as a snapshot that another one begins with, and destroyed.
+//! Sandboxes with names from a terminal, on the laptop stack: one is created, used by several threads, listed, kept as
+//! a snapshot that another one begins with, and destroyed.
 
 use bobbin_core::protocol::decide::words::destroyed_by;
 use bobbin_core::records::outcome::Outcome;
@@ -37,7 +37,7 @@ fn channel(world: &World, platform: Platform) -> String {
     }
 }
 
-/// A name that no other test takes.
+/// A name that no other test uses.
 fn a_name(platform: Platform) -> String {
     let (_, mark) = marked("");
     let digits: String = mark.chars().filter(char::is_ascii_digit).collect();
@@ -54,7 +54,7 @@ async fn worked(world: &World, platform: Platform, lines: &str, more: &[&str]) -
     ran
 }
 
-/// The line of the list that is about this name.
+/// The list's line with this name.
 async fn listed(world: &World, name: &str) -> Value {
     let listed = operate(world, &["sandbox", "list", "--json"]).await.json();
     let lines = listed["sandboxes"].as_array().cloned();
@@ -101,7 +101,7 @@ async fn lived(world: World, platform: Platform) {
     assert!(threads.out.contains(&first), "{}", threads.out);
     assert!(!threads.out.contains(&key), "{}", threads.out);
 
-    // A thread that had one of its own goes there, and finds the same files.
+    // A thread that had its own sandbox goes there and finds the same files.
     let (mut talk, turn) = world.begin(platform, "echo: in my own").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let other = talk.thread.key.to_string();
@@ -158,7 +158,7 @@ async fn lived(world: World, platform: Platform) {
     })
     .await;
 
-    // What was kept is there in another one.
+    // The kept files are there in another one.
     let words = ["sandbox", "create", &second, "--channel", &channel, "--snapshot", &snapshot];
     let made = operate(&world, &words).await;
     assert_eq!(made.code, 0, "{made:?}");
@@ -208,7 +208,7 @@ async fn missing(world: World, platform: Platform) {
     let threads = operate(&world, &["thread", "list", "--gone", "--all", "--json"]).await;
     assert!(!threads.out.contains(id) && !threads.out.contains(&mark), "{}", threads.out);
 
-    // With a provider it is made.
+    // With a provider it is created.
     let more = ["--sandbox", &name, "--sandbox-provider", "daytona"];
     let sent = worked(&world, platform, "echo: made", &more).await;
     let line = listed(&world, &name).await;

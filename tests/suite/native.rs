@@ -1,5 +1,5 @@
-//! What is run in sessions of the daemon's, and is otherwise not tried in a thread: a prompt that is sent into a run,
-//! what was changed, images, Amp.
+//! Features of the daemon's sessions that no other test tries in a thread: a prompt sent into a run, changes, images,
+//! Amp.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::artifacts;
 use crate::run::trial;
 use crate::scenarios::Scenario;
 
-/// What is tried in a thread of both chats.
+/// Scenarios in a thread of both chats.
 pub const ALL: [Scenario; 3] = [
     ("steered_prompt_joins_native_run", |world, on| Box::pin(sent_into(world, on))),
     ("card_shows_changes_on_demand", |world, on| Box::pin(artifacts::changed(world, on))),
@@ -40,7 +40,7 @@ async fn sent_into(world: World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let joined = talk.ended(&second).await.outcome;
     assert!(matches!(joined, Outcome::Joined { .. }), "{joined:?}");
-    // One answer and one card for both, in the order in which the agent had them.
+    // One answer and one card for both prompts, in the order in which the agent had them.
     let answer = talk.answer(&first).await;
     let (one, two) = (answer.find("the first one is done"), answer.find("the second one is done"));
     assert!(one.is_some() && one < two, "{answer}");
@@ -49,7 +49,7 @@ async fn sent_into(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// A stack whose sandboxes have a program that stands in for Amp.
+/// A stack whose sandboxes have a stand-in for Amp.
 async fn amp() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let programs = folder.path().join("agent");
@@ -80,7 +80,7 @@ async fn in_a_thread(world: &World, platform: Platform) {
     }
     talk.press(&card, "View diff").await;
     talk.whispered("+++ b/a.txt").await;
-    // The next prompt goes on in the same thread of Amp's.
+    // The next prompt continues in the same Amp thread.
     let next = talk.say("once more").await;
     assert_eq!(answered(&talk, &next).await, answer);
 

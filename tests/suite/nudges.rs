@@ -1,5 +1,5 @@
-//! The word of the daemon in a sandbox, end to end: with the next look ten minutes away an end and an ask are told at
-//! once, and nobody gets more out of it than a look that comes sooner.
+//! The daemon's nudge in a sandbox, end to end: with the next poll ten minutes away, an end and an ask are reported at
+//! once, and a nudge achieves nothing but an earlier poll.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -28,12 +28,12 @@ use crate::looks::parked;
 use crate::run::{on, seldom, trial};
 use crate::security::{Search, Searched, Secret, everything};
 
-/// A run is held for two seconds and then looked at every ten minutes, in a sandbox whose daemon can call.
+/// A run is followed for two seconds and then polled every ten minutes, in a sandbox whose daemon can call.
 pub static CALLED: Shared = Shared::with_options(|| options(seldom(), &json!({})));
 
-/// Words that one sandbox sends at once.
+/// Nudges that one sandbox sends at once.
 const FLOOD: usize = 1_000;
-/// So many of them at the same time.
+/// This many of them at the same time.
 const FLOOD_ABREAST: usize = 8;
 
 fn options(limits: Value, overrides: &Value) -> Options {
@@ -61,17 +61,17 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Lines whose run ends right after the time has been written down.
+/// A script whose run ends right after it has written down the time.
 fn timed(seconds: u32) -> String {
     format!("slow: {seconds} one two three four five six\nrun: date +%s%3N > ended.txt")
 }
 
-/// The folder whose making ends the run of [`until_told`].
+/// Creating this folder ends the run of [`until_told`].
 const TOLD: &str = "told";
-/// Commands that wait for it one after the other: each for less time than the agent gives a command.
+/// Commands that wait for it one after the other, each for less time than the agent allows a command.
 const WAITS: usize = 6;
 
-/// Lines whose run ends when the test says so, in ten minutes at the latest.
+/// A script whose run ends when the test says so, in ten minutes at the latest.
 fn until_told() -> String {
     let wait = format!(
         "run: i=0; until [ -d {TOLD} ] || [ $i -ge 500 ]; do i=$((i+1)); sleep 0.2; done\n"
@@ -79,14 +79,15 @@ fn until_told() -> String {
     format!("slow: 4 one two three\n{}run: date +%s%3N > ended.txt", wait.repeat(WAITS))
 }
 
-/// When the run of such lines ended, by the sandbox's clock.
+/// When such a script's run ended, by the sandbox's clock.
 async fn run_ended_ms(talk: &Talk<'_>) -> Ms {
     let sandbox = talk.sandbox().await;
     let written = talk.world.provider.download(&sandbox, "ended.txt").await;
     written.unwrap().trim().parse().unwrap()
 }
 
-/// The end of a turn that was given back, told before the next look was due; how many milliseconds after the run's own.
+/// The end of a turn in the queue, reported before the next poll was due; returns the milliseconds after the run's own
+/// end.
 async fn told(talk: &Talk<'_>, turn: &str, before: &Parked) -> u64 {
     let ended = talk.ended(turn).await;
     assert_eq!(ended.outcome, Outcome::Answered);
@@ -115,7 +116,7 @@ async fn ask(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Who calls as daemons do, past them.
+/// A caller that calls like the daemons.
 struct Caller {
     client: reqwest::Client,
     url: String,
@@ -150,14 +151,14 @@ async fn harmless(world: World) {
     let token = caller.token(&talk.thread.key, &turn);
     let first = parked(&talk, 1).await;
 
-    // Forged, and signed for others.
+    // Forged tokens, and tokens for others.
     let other = ThreadKey::discord("1", "2").unwrap();
     let (name, tag) = token.rsplit_once('.').unwrap();
     let turned = format!("{name}.{}", tag.chars().rev().collect::<String>());
     for forged in ["", "bobbin-nudge.61.62.63", &token[1..]] {
         assert_eq!(caller.call(forged).await, 401, "{forged}");
     }
-    // What only the right signature would tell from a right one, is for nothing.
+    // A token that only its signature would make right has no effect.
     assert_eq!(caller.call(&turned).await, 409);
     for (thread, turn) in [(&talk.thread.key, "another"), (&other, turn.as_str())] {
         let token = caller.token(thread, turn);
@@ -166,7 +167,7 @@ async fn harmless(world: World) {
     let now = world.parked(&talk.thread.key).await.unwrap();
     assert_eq!(now, first, "somebody looked");
 
-    // A thousand that are signed for it.
+    // A thousand with valid tokens.
     let began = Instant::now();
     let mut said: BTreeMap<u16, usize> = BTreeMap::new();
     for _ in 0..FLOOD / FLOOD_ABREAST {
@@ -178,7 +179,7 @@ async fn harmless(world: World) {
     let now = world.parked(&talk.thread.key).await.unwrap();
     let looks = u64::from(now.receive - first.receive);
     println!("{FLOOD} words in {took_ms} ms: {said:?}, {looks} looks");
-    // A table that is slow beside other work has ingress say 503, after which a daemon asks again as after a 409.
+    // A table that is slow beside other work makes ingress answer 503, after which a daemon asks again as after a 409.
     assert!(said.keys().all(|status| [202, 409, 503].contains(status)), "{said:?}");
     assert!(looks >= 1, "they brought no look at all");
     assert!(looks <= took_ms / NUDGE_APART_MS + 1, "{looks} in {took_ms} ms");
@@ -188,7 +189,7 @@ async fn harmless(world: World) {
     world.provider.make_folder(&sandbox, TOLD).await.unwrap();
     told(&talk, &turn, &now).await;
 
-    // Late, and in the midst of the next one.
+    // Late, and during the next one.
     assert_eq!(caller.call(&token).await, 409);
     let next = talk.say(&timed(8)).await;
     let before = parked_of(&talk, &next).await;
@@ -197,7 +198,7 @@ async fn harmless(world: World) {
     talk.finish().await;
 }
 
-/// What was left of this turn.
+/// The state that was left of this turn.
 async fn parked_of(talk: &Talk<'_>, turn: &str) -> Parked {
     eventually(ANSWER_MS_MAX, "the turn is given back", async || {
         let parked = talk.world.parked(&talk.thread.key).await?;
@@ -206,7 +207,7 @@ async fn parked_of(talk: &Talk<'_>, turn: &str) -> Parked {
     .await
 }
 
-/// The call by which the first delivery gives the turn back stands still until after the run's end.
+/// The call with which the first delivery returns the turn to the queue is held until after the run's end.
 async fn given_back(world: World) {
     for platform in Platform::ALL {
         let (text, mark) = marked(&timed(8));
@@ -232,7 +233,7 @@ async fn given_back(world: World) {
     }
 }
 
-/// A stack of its own, whose daemons call where nobody is.
+/// Its own stack, whose daemons call an address where nobody listens.
 async fn no_way_out() {
     let mut limits = seldom();
     limits["look_ms_min"] = json!(8_000);
@@ -261,7 +262,7 @@ async fn no_way_out() {
     stack.end().unwrap();
 }
 
-/// A stack of its own, whose logs say all that they can: who dies in the midst of a look costs six seconds.
+/// Its own stack with the most verbose logs: a crash during a poll costs six seconds.
 async fn killed() {
     let mut limits = seldom();
     limits["visibility_ms"] = json!(6_000);
@@ -297,7 +298,7 @@ async fn killed() {
         tokens.push(Secret::new(format!("nudge of {turn}"), token));
         talks.push(talk);
     }
-    // While the sandboxes are there, with what their daemons have written.
+    // While the sandboxes with their daemons' logs exist.
     let search = Search::new(&tokens);
     let all = everything(&world, stack.folder().path()).await;
     for there in ["the table", "output.log"] {

@@ -1,5 +1,5 @@
 //! One prompt followed through the logs: the same id in every line, from the signed request to the sandbox; names in
-//! the field's style; metrics as CloudWatch reads them; and never a word of what was asked or answered.
+//! the field's style; metrics as CloudWatch reads them; and never a word of a question or answer.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ use serde_json::{Value, json};
 use crate::costs::{ROOM, counted};
 use crate::run::{beside, trial};
 
-/// Stands in the prompt, in a file that it makes and in its answer.
+/// In the prompt, in a file that it makes, and in its answer.
 const WORD: &str = "kingfisher-in-every-word";
-/// Bounds of the embedded metric format's specification, version 1 (CloudWatch's documentation).
+/// Limits of the embedded metric format's specification, version 1 (CloudWatch's documentation).
 const METRICS_MAX: usize = 100;
 const DIMENSIONS_MAX: usize = 30;
 const VALUES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 1_024;
 const NAMESPACE_CHARS_MAX: usize = 1_024;
 const DIMENSION_CHARS_MAX: usize = 250;
-/// Bytes that CloudWatch bills for a log event beside its text (PutLogEvents).
+/// Bytes that CloudWatch bills for a log event in addition to its text (PutLogEvents).
 const EVENT_BYTES_MORE: usize = 26;
 /// Bytes of one log event.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
@@ -182,7 +182,7 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
             line.text
         );
     }
-    // What has paused it, a wake-up or a sweep: taken under the id under which it did it.
+    // A wake-up or a sweep has paused it: received under the id with which it acted.
     let taken = |id: &Value| {
         lines
             .iter()
@@ -197,14 +197,14 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
         pauses.iter().any(|line| taken(&line.json["correlation_id"])),
         "{platform}: nobody said what has paused it"
     );
-    // A sweep is sent by the one function and worked on by another.
+    // One function sends a sweep, and another one processes it.
     for sweep in of_thread("sweep.sent") {
         let id = &sweep.json["correlation_id"];
         assert!(sweep.function == "Sweeper" && taken(id), "{platform}: {id} leads nowhere");
     }
 }
 
-/// Every line of metrics is what CloudWatch takes and what an alarm looks at; turns that end well write none.
+/// CloudWatch accepts every line of metrics, and an alarm uses it; turns that end well write none.
 fn measured(lines: &[&Line]) {
     for line in lines {
         let names = judged(&line.text)
@@ -216,7 +216,7 @@ fn measured(lines: &[&Line]) {
     assert_eq!(written, Vec::<&str>::new(), "nothing went wrong");
 }
 
-/// What was a metric, and is asked of the log now: how long each step took, and what a turn cost.
+/// Former metrics that the log has now: how long each step took, and what a turn cost.
 fn accounted(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
     let of = |event: &str| -> &Value {
         let found = lines.iter().find(|line| {
@@ -264,7 +264,7 @@ fn judged(text: &str) -> Result<Vec<String>, String> {
         .get("Timestamp")
         .and_then(Value::as_u64)
         .ok_or("Timestamp is no number of milliseconds")?;
-    // CloudWatch takes what is at most two weeks old; a time in seconds would be of 1970.
+    // CloudWatch accepts times up to two weeks old; a time in seconds would be in 1970.
     if !(1_500_000_000_000..4_000_000_000_000).contains(&time) {
         return Err(format!("Timestamp {time} is not in milliseconds"));
     }
@@ -292,7 +292,7 @@ fn judged(text: &str) -> Result<Vec<String>, String> {
             }
             for name in set {
                 let name = name.as_str().ok_or("a dimension is no text")?;
-                // The value is a member of the root, and a text.
+                // The value is a text member of the root.
                 let value = root.get(name).and_then(Value::as_str).unwrap_or_default();
                 if name.len() > DIMENSION_CHARS_MAX
                     || value.is_empty()
@@ -364,7 +364,7 @@ fn judge_is_strict() {
     }
 }
 
-/// Every call of the logging macros in what runs as a function.
+/// Every call of the logging macros in the functions' code.
 fn every_line_is_named() {
     let (mut calls, mut unnamed) = (0, Vec::new());
     for folder in ["functions", "shared"] {
@@ -399,13 +399,13 @@ fn is_dotted(event: &str) -> bool {
     event.contains('.') && event.split('.').all(word)
 }
 
-/// What the functions have written, as the stack hands it on.
+/// The functions' log lines, as the stack passes them on.
 fn log(folder: &Path) -> Vec<Line> {
     let text = std::fs::read_to_string(folder.join("output.log")).unwrap();
     let line = |line: &str| {
         let (from, to) = (line.find('{')?, line.rfind('}')? + 1);
         let text = line.get(from..to)?.to_owned();
-        // Colours, where there are any, stand around the name.
+        // Colours, if any, are around the name.
         let around: String = [&line[..from], &line[to..]].concat();
         let functions = ["Ingress", "Worker", "Sweeper"];
         let function = functions.into_iter().find(|name| around.contains(name))?;

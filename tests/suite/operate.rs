@@ -1,5 +1,5 @@
-//! The operator's command line on the laptop stack: the real program, real records; and afterwards the promises, as
-//! after everything that people do.
+//! The operator's command line on the laptop stack: the real program, real records; then the promises, as after
+//! everything that people do.
 
 use bobbin_core::base::ids::{ThreadKey, sandbox_name};
 use bobbin_core::base::limits::DELIVERIES_MAX;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 use crate::run::{alone, on, trial};
 
-/// A stack of its own: what belongs to nobody is so after three seconds, and only these tests make dead letters.
+/// Its own stack: orphans are recognised after three seconds, and only these tests make dead letters.
 pub static OPERATED: Shared = Shared::lean(limits);
 
-/// Until a sandbox that belongs to nobody is an orphan.
+/// Time until a sandbox without a record is an orphan.
 const GRACE_MS: u64 = 3_000;
 /// The laptop stack's name.
 const STACK: &str = "local";
@@ -63,7 +63,7 @@ pub fn trials() -> Vec<Trial> {
         wrong_words,
     ));
     trials.push(trial("operate::missing_stack_option_is_explained", nowhere));
-    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
+    // It receives everything in the queue until that is used up: no other test's message may be there.
     trials.push(alone("operate::replayed_dead_letter_is_answered_once", async || {
         let stack = OPERATED.get();
         dead_letter(World::of(&stack)).await;
@@ -71,7 +71,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The lines of a table that are about this thread, with its head.
+/// A table's lines about this thread, with its head.
 fn about(out: &str, thread: &str) -> String {
     let lines = out.lines().enumerate();
     let kept = lines.filter(|(at, line)| *at == 0 || line.contains(thread));
@@ -326,7 +326,7 @@ async fn mapping(world: &World, queue: &str, enabled: bool) {
     world.engine(Method::POST, &path, &body).await.unwrap();
 }
 
-/// Takes a message out of a queue so often that the queue gives it up.
+/// Receives a message so often that the queue gives it up.
 async fn wear_out(world: &World, url: &str) {
     let receive = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0});
     for _ in 0..=DELIVERIES_MAX {
@@ -349,7 +349,7 @@ async fn dead_letter(world: World) {
 
     let url = world.deployment.messages_queue_url.clone();
     let messages = queue_name(&url);
-    // A sweep that comes by has the worker look, once it hears of it.
+    // A passing sweep makes the worker check once it hears of it.
     let control = queue_name(&world.deployment.control_queue_url);
     mapping(&world, &control, false).await;
     mapping(&world, &messages, false).await;
@@ -387,7 +387,7 @@ Send one again with: bobbin --laptop"
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.starts_with("a word from the dead"));
 
-    // The same letter once more, as if the first replay had not been heard of.
+    // The same dead letter again, as if the first replay had not been noticed.
     let again = json!({
         "QueueUrl": url.replace("Messages", "MessagesDead"),
         "MessageBody": json!({
@@ -410,7 +410,7 @@ Send one again with: bobbin --laptop"
         }
     })
     .await;
-    // The promises say the rest: no prompt reaches an agent twice, and each ends once.
+    // The promises check the rest: no prompt reaches an agent twice, and each ends once.
     talk.finish().await;
 }
 
@@ -420,12 +420,12 @@ async fn orphan(world: World) {
     let guild = &world.ready.discord_guild_id;
     let id = std::fs::read_to_string(world.state_dir.join("aws/stack-id")).unwrap();
     let stack = |id| StackIdentity { name: STACK, id };
-    // What another stack of this name has made is neither shown nor deleted.
+    // Sandboxes of another stack with this name are neither shown nor deleted.
     let thread = ThreadKey::discord(guild, "980").unwrap();
     let namesakes = "made-by-a-namesake";
     let body = json!({"name": namesakes, "labels": labels(stack("another"), &thread.sandbox(), 7)});
     world.provider.create(&body).await.unwrap();
-    // The stack's own sweeper may come by in between, once a minute: then the next one is looked at.
+    // The stack's own sweeper may run in between, once a minute: then the next one is tried.
     for nth in 1..=3 {
         let thread = ThreadKey::discord(guild, &format!("99{nth}")).unwrap();
         let name = sandbox_name(STACK, &thread.sandbox(), 7);

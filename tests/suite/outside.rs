@@ -1,4 +1,4 @@
-//! A thread whose agent has a sandbox for nothing but itself, and works in a second one by tools.
+//! A thread whose agent has a sandbox for itself and works in a second one through tools.
 
 use bobbin_core::base::ids::digest;
 use bobbin_core::records::outcome::Outcome;
@@ -23,7 +23,7 @@ use crate::run::{on, trial};
 use crate::scenarios::Scenario;
 use crate::{artifacts, asks, share};
 
-/// A command of the tools needs a person's leave.
+/// A tool's command needs a person's permission.
 pub static ASKING: Shared = Shared::with_options(|| Options {
     parameters: json!({"Overrides": r#"{"tools_ask": ["run_command"]}"#}),
     ..Options::limits(quick())
@@ -87,7 +87,7 @@ impl<'t, 'w> Code<'t, 'w> {
         .await;
     }
 
-    /// As the provider has it.
+    /// Its state at the provider.
     async fn sandbox(&self) -> Option<Sandbox> {
         let tools = tools_of(&self.talk.thread.key.sandbox());
         let found = self.talk.world.provider.of(tools.thread()).await.unwrap();
@@ -95,7 +95,7 @@ impl<'t, 'w> Code<'t, 'w> {
     }
 }
 
-/// A thread that works outside, with its second sandbox made.
+/// A thread that works outside, with its second sandbox created.
 async fn begun<'w>(
     world: &'w World,
     platform: Platform,
@@ -159,7 +159,7 @@ async fn worked(world: World, platform: Platform) {
     }
     assert!(seen > 1, "{calls:?}");
 
-    // What it made is in the one sandbox and not in the other.
+    // Its files are in one sandbox and not in the other.
     let (own, code) = (talk.sandbox().await, Code::of(&talk).sandbox().await.unwrap());
     let provider = &world.provider;
     assert_eq!(provider.download(&code, "src/made.txt").await.unwrap(), "one\ntwo\n");
@@ -168,7 +168,7 @@ async fn worked(world: World, platform: Platform) {
         let there = provider.download(&own, absent).await;
         assert!(there.is_err(), "{absent}: {there:?}");
     }
-    // People see what was changed and what is to be shown, from there.
+    // People see the changes and the shown files from there.
     assert_eq!(artifacts::names(&talk).await, ["shown.txt"]);
     let card = talk.card(&second).await;
     assert!(card.text.contains("Wrote src/made.txt"), "{}", card.text);
@@ -193,7 +193,7 @@ async fn asked(world: World, platform: Platform) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     assert!(answer.contains("lines 1"), "{answer}");
-    // Neither a model's key nor a password is where the code is.
+    // The sandbox with the code has neither a model's key nor a password.
     for secret in ["_API_KEY", "BOBBIN_MODEL_KEY", "PASSWORD", "TOKEN", "OPENCODE_CONFIG"] {
         assert!(!answer.contains(secret), "{secret}: {answer}");
     }
@@ -267,7 +267,7 @@ async fn lost(world: World) {
     let turn = talk.say(read).await;
     asks::answered(&talk, &turn, &["word"]).await;
 
-    // A fresh start is one of both.
+    // A fresh start replaces both.
     talk.reset().await;
     eventually(ANSWER_MS_MAX, "the sandbox with the code is gone too", async || {
         match Code::of(&talk).sandbox().await {
@@ -286,7 +286,7 @@ async fn killed() {
     limits["lifecycle_call_ms"] = json!(5_000);
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
-    // Before the wish that the second one ends has been heard, and after.
+    // Before the request to delete the second one was received, and after.
     for after in [false, true] {
         let (mut talk, _) = begun(&world, Platform::Discord, &[]).await;
         let tools = tools_of(&talk.thread.key.sandbox());
@@ -329,7 +329,7 @@ async fn elsewhere(world: World) {
     assert_eq!(own["provider"], "vercel", "{own}");
     let session = talk.session().await;
     assert_eq!(session.sandbox.spec.provider, None);
-    // None of the two is at the other's provider.
+    // Neither is at the other's provider.
     assert!(Code::of(&talk).sandbox().await.is_none());
     assert!(talk.sandbox().await.live());
     talk.reset().await;

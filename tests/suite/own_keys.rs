@@ -1,5 +1,5 @@
-//! Keys of a server's or workspace's own: entered on a page, tried, used for its sandboxes, shown and taken away; and
-//! what happens to links and stored keys that somebody has tampered with.
+//! A server's or workspace's own keys: entered on a page, tried, used for its sandboxes, shown and removed; and links
+//! and stored keys that somebody has tampered with.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::run::trial;
 
-/// Keys of another organisation than the stack's, and of a third.
+/// Keys of an organisation other than the stack's, and of a third one.
 const OWN: &str = "dtn_own_key_of_this_tenant_1";
 const ROTATED: &str = "dtn_own_key_of_this_tenant_2";
 const ELSEWHERE: &str = "dtn_key_of_somebody_elses_account";
@@ -59,7 +59,7 @@ impl<'a> KeySetup<'a> {
         Self { world, platform, browser: http::client() }
     }
 
-    /// Says the command as somebody and waits for the words that only they see.
+    /// Sends the command as somebody and waits for the answer that only they see.
     async fn said(&self, user: &str, provider: Option<&str>, remove: bool, wanted: &str) -> String {
         let mut options = json!({});
         if let Some(provider) = provider {
@@ -74,7 +74,7 @@ impl<'a> KeySetup<'a> {
     }
 
     /// Types a command as somebody, with its name and options on Discord and its words on Slack, and waits for the
-    /// words that only they see.
+    /// answer that only they see.
     pub async fn typed(
         &self,
         user: &str,
@@ -100,7 +100,7 @@ impl<'a> KeySetup<'a> {
         self.heard_after(user, before, wanted).await
     }
 
-    /// What somebody alone was told so far.
+    /// The private answers to somebody so far.
     pub async fn told(&self, user: &str) -> Result<Vec<String>, String> {
         let World { discord, slack, ready, .. } = self.world;
         match self.platform {
@@ -109,12 +109,12 @@ impl<'a> KeySetup<'a> {
         }
     }
 
-    /// The last words for somebody alone, once they hold this.
+    /// The last private answer to somebody, once it contains this.
     pub async fn heard(&self, user: &str, wanted: &str) -> String {
         self.heard_after(user, 0, wanted).await
     }
 
-    /// The same of those that came after so many.
+    /// The same among those after the first `before`.
     pub async fn heard_after(&self, user: &str, before: usize, wanted: &str) -> String {
         eventually(VISIBLE_MS_MAX, &format!("{wanted:?} is told"), async || {
             let told = self.told(user).await?;
@@ -138,7 +138,7 @@ impl<'a> KeySetup<'a> {
         self.address(&words)
     }
 
-    /// The address of a page in words of the chat.
+    /// The address of a page in a chat's text.
     pub fn address(&self, words: &str) -> String {
         let at = words.find("/setup/").unwrap_or_else(|| panic!("{words}"));
         let path: String =
@@ -155,7 +155,7 @@ impl<'a> KeySetup<'a> {
         page(self.browser.post(link).form(&[("key", key)])).await
     }
 
-    /// Enters a key and waits for the result of it.
+    /// Enters a key and waits for its result.
     async fn stored(&self, key: &str, wanted: &str) -> String {
         let link = self.link("daytona").await;
         let page = self.enter(&link, key).await;
@@ -188,7 +188,7 @@ impl<'a> KeySetup<'a> {
         }
     }
 
-    /// Puts settings there, past everything.
+    /// Stores settings directly.
     async fn put(&self, settings: &Settings) {
         let mut item = self.settings_key();
         item["settings"] = json!({"S": serde_json::to_string(settings).unwrap()});
@@ -207,7 +207,7 @@ pub async fn page(request: reqwest::RequestBuilder) -> Page {
     }
 }
 
-/// The live sandboxes of a thread in the account that a key opens.
+/// A thread's live sandboxes in the account of a key.
 async fn live(world: &World, key: &str, thread: &ThreadKey) -> usize {
     let provider = Provider::new(&http::client(), &world.ready.daytona_api, key);
     let found = provider.of(thread).await.unwrap();
@@ -235,7 +235,7 @@ async fn lived(platform: Platform) {
     }
     place.said(&ada, Some("daytona"), true, "has no Daytona key").await;
 
-    // The page: whoever opens it changes nothing, and it lets nothing in or out.
+    // The page: opening it changes nothing, and it loads and sends nothing.
     let link = place.link("daytona").await;
     for _ in 0..2 {
         let shown = place.open(&link).await;
@@ -258,7 +258,7 @@ async fn lived(platform: Platform) {
     assert_eq!(place.open(&elsewhere).await.status, 410);
     assert_eq!(place.enter(&elsewhere, OWN).await.status, 410);
 
-    // Two people send it: one of them is first, and the other one's key is nowhere.
+    // Two people submit it: one is first, and the other one's key is stored nowhere.
     let (one, two) = tokio::join!(place.enter(&link, OWN), place.enter(&link, ELSEWHERE));
     let statuses = BTreeSet::from([one.status, two.status]);
     assert_eq!(statuses, BTreeSet::from([200, 410]), "{one:?} {two:?}");
@@ -270,18 +270,18 @@ async fn lived(platform: Platform) {
     assert_eq!(used.status, 410, "{used:?}");
     assert!(used.text.contains("Ask for a new one in the chat"), "{}", used.text);
     if one.status == 410 {
-        // The third account's was first; nothing lives there yet, so it can be replaced.
+        // The third account's key was first; nothing lives there yet, so it can be replaced.
         place.stored(OWN, "Done: Daytona accepts the key").await;
     }
     let first = place.settings().await.own_keys["daytona"].fingerprint.clone();
     let listed = place.said(&ada, None, false, "Daytona: ").await;
-    assert!(listed.contains(&format!("`{first}` counts (stored ")), "{listed}");
+    assert!(listed.contains(&format!("`{first}` is in use (stored ")), "{listed}");
     assert!(
         listed.contains("ago by ") && listed.contains("use only your own model keys"),
         "{listed}"
     );
 
-    // What is made now is made in that account, and stays there.
+    // New sandboxes are created in that account and stay there.
     let (mut talk, turn) = world.begin(platform, "write: kept.txt kept").await;
     answered(&talk, &turn).await;
     let thread = talk.thread.key.clone();
@@ -294,14 +294,14 @@ async fn lived(platform: Platform) {
     );
     place.said(&ada, Some("daytona"), true, "may still use the Daytona key, so it stays").await;
 
-    // A key that is refused, or opens another account, changes nothing.
+    // A refused key, or one of another account, changes nothing.
     place.stored("dtn_nobody_knows_this_key", "Daytona does not accept this key").await;
     place.stored(ELSEWHERE, "This key belongs to another Daytona account").await;
     assert_eq!(place.settings().await.own_keys["daytona"].fingerprint, first);
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
 
-    // Another key of the same account takes its place, and the sandbox goes on.
+    // Another key of the same account replaces it, and the sandbox continues.
     place.stored(ROTATED, "Done: Daytona accepts the key").await;
     world.provider.revoke_key(OWN).await.unwrap();
     let second = place.settings().await.own_keys["daytona"].fingerprint.clone();
@@ -311,7 +311,7 @@ async fn lived(platform: Platform) {
     assert!(talk.answer(&turn).await.contains("kept"));
     assert_eq!(world.session(&thread).await.unwrap().sandbox.generation, 1);
 
-    // A key that stopped working is told as what it is; with another one the thread goes on.
+    // A key that stopped working is reported as such; with another one the thread continues.
     world.provider.revoke_key(ROTATED).await.unwrap();
     place.said(&ada, None, false, "is refused by the provider: store another one").await;
     world.provider.add_key(OWN, 2).await.unwrap();
@@ -320,7 +320,7 @@ async fn lived(platform: Platform) {
     answered(&talk, &turn).await;
     assert_eq!(world.session(&thread).await.unwrap().sandbox.generation, 1);
 
-    // Nothing lives there any more: the key can go, and the stack's is used.
+    // Nothing lives there any more: the key can be removed, and the stack's is used.
     talk.reset().await;
     eventually(VISIBLE_MS_MAX, "its sandbox is gone", async || {
         match live(&world, OWN, &thread).await {
@@ -340,8 +340,7 @@ async fn lived(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// A key comes in by the page on both platforms, wrong and right, is tried and listed: everything that is done with
-/// one.
+/// On both platforms a key is entered on the page, wrong and right, is tried and listed.
 pub async fn enter_and_list(world: &World, key: &str) {
     for platform in Platform::ALL {
         let place = KeySetup::new(world, platform);
@@ -354,7 +353,7 @@ pub async fn enter_and_list(world: &World, key: &str) {
     }
 }
 
-/// Nothing from elsewhere, nothing to elsewhere, nothing kept; and nothing that was entered.
+/// Loads nothing from elsewhere, sends nothing elsewhere, stores nothing, and shows nothing that was entered.
 pub fn harmless(page: &Page) {
     let header = |name: &str| {
         page.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
@@ -390,7 +389,7 @@ async fn tampered() {
     there.stored(ELSEWHERE, "Done: Daytona accepts the key").await;
     let (own, others) = (here.settings().await, there.settings().await);
 
-    // The other tenant's item in this one's place; this one's under another provider; and each byte's neighbour.
+    // The other tenant's item in this one's place; this one's under another provider; and each byte changed.
     let copied = Settings { version: own.version, ..others.clone() };
     let mut renamed = own.clone();
     let daytona = renamed.own_keys["daytona"].clone();
@@ -421,7 +420,7 @@ async fn tampered() {
             assert_eq!(live(&world, key, thread).await, 0, "{what}");
         }
     }
-    // Storing it again mends it; the other tenant was never touched.
+    // Storing it again repairs it; the other tenant was never affected.
     let mut mended = here.settings().await;
     mended.own_keys.remove("openai");
     here.put(&mended).await;
@@ -435,7 +434,7 @@ async fn tampered() {
     stack.end().unwrap();
 }
 
-/// The same text of base64 with another letter in its middle.
+/// The same base64 text with another letter in its middle.
 fn changed(sealed: &str) -> String {
     let at = sealed.len() / 2;
     let other = if &sealed[at..=at] == "A" { "B" } else { "A" };
@@ -461,7 +460,7 @@ async fn late() {
     assert_eq!(place.enter(&link, OWN).await.status, 410);
     assert_eq!(place.settings().await.own_keys.len(), 0);
 
-    // The provider is away: what was entered waits for it.
+    // The provider is down: the entered key waits for it.
     let away = json!({"fault": "answer", "operation": "list", "status": 500, "for_ms": 3_000});
     world.provider.arm(&away).await.unwrap();
     place.stored(OWN, "Done: Daytona accepts the key").await;

@@ -1,5 +1,5 @@
-//! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and
-//! one in which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
+//! The observations of the end-to-end tests break a promise when they should: each is tested with a thread that keeps
+//! all of them and one with a fault. `protocol/broken.rs` tests the checks themselves.
 
 use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::records::outcome::Outcome;
@@ -14,10 +14,10 @@ use bobbin_tests::provider::Sandbox;
 use bobbin_tests::tenants::{Tenant, tenants_apart};
 use libtest_mimic::Trial;
 
-/// What breaks a promise.
+/// A change that breaks a promise.
 type Break = fn(&mut Observed);
 
-/// By the number of the promise.
+/// By the promise's number.
 const BREAKS: [(u8, &str, Break); 17] = [
     (1, "a second sandbox", |h| {
         h.sandboxes.push(Sandbox { id: "b".into(), ..h.sandboxes[0].clone() })

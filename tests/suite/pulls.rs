@@ -1,5 +1,5 @@
-//! A thread on an existing pull request of the laptop's forge: it works from its head, its review is posted when
-//! somebody presses, and what it changes is proposed for the pull request's own branch.
+//! A thread on an existing pull request of the laptop's forge: it starts from its head, its review is posted on a
+//! press, and its changes are proposed for the pull request's own branch.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -38,7 +38,7 @@ async fn review(world: World, platform: Platform) {
     let seen = talk.answer(&first).await;
     assert!(seen.contains("page.txt") && seen.contains(&head), "{seen}");
 
-    // The review is shown; nothing is at the forge before a press.
+    // The review is shown; the forge has nothing before a press.
     let written = json!({"summary": "Nearly.", "comments": [
         {"path": "page.txt", "line": 2, "body": "Why two, @ada?"},
         {"path": "README.md", "line": 1, "body": "And here"},
@@ -83,7 +83,7 @@ async fn review(world: World, platform: Platform) {
         (&json!("page.txt"), &json!(2), &json!("Why two, @\u{200b}ada?"))
     );
 
-    // What the agent changes is proposed for the branch, which stays where it is.
+    // The agent's changes are proposed for the branch, which stays where it is.
     let third = talk.say("write: more.txt more").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     talk.press(&offered(&talk, &third, "Open pull request").await, "Open pull request").await;

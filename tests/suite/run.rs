@@ -10,14 +10,14 @@ use bobbin_tests::world::World;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
-/// Production's bounds, only with quicker looks: for everything that needs no time to pass and is about the agent.
+/// Production's limits, only with quicker polls: for tests about the agent that need no time to pass.
 pub static COMMON: Shared = Shared::new(quick);
-/// The same for what is not about the agent: by day the stand-in for OpenCode works there.
+/// The same for tests that are not about the agent: by day the stand-in for OpenCode runs there.
 pub static CHAT: Shared = Shared::lean(quick);
-/// Sandboxes are idle after two seconds, a delivery gives its run back after three.
+/// Sandboxes are idle after two seconds; a delivery returns its run to the queue after three.
 pub static BRISK: Shared = Shared::lean(brisk);
 
-/// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
+/// A run is followed for two seconds, then polled so seldom that only a nudge brings the next poll.
 pub static SELDOM: Shared = Shared::lean(seldom);
 
 pub fn seldom() -> Value {
@@ -41,7 +41,7 @@ pub fn deep(trials: impl IntoIterator<Item = Trial>) -> impl Iterator<Item = Tri
     trials.into_iter().map(|trial| trial.with_ignored_flag(true))
 }
 
-/// A test that may take processor time, or need others to leave it some: never beside one that runs alone.
+/// A test that uses processor time or needs some left: never beside one that runs alone.
 pub fn beside(
     name: impl Into<String>,
     test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
@@ -54,7 +54,7 @@ pub fn beside(
     })
 }
 
-/// A test of its own runtime.
+/// A test with its own runtime.
 pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
     beside(name, move || {
         block_on(test());
@@ -62,8 +62,8 @@ pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// A test that needs the whole machine: dozens of threads at once beside other tests would miss the platforms' three
-/// seconds for want of processors, not by a fault.
+/// A test that needs the whole machine: beside other tests, dozens of threads at once would miss the platforms' three
+/// seconds because the processors are busy, not because of a fault.
 pub fn alone(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
     let measured = name.to_owned();
     Trial::test(name, move || {
@@ -89,13 +89,13 @@ pub fn on(
     })
 }
 
-/// Runs to the end on a small runtime.
+/// Runs to its end on a small runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// After the last test: no sandbox is without a record, and nothing of the shared stacks is left behind. Their last
-/// words are shown when a test has failed.
+/// After the last test: every sandbox has a record, and nothing of the shared stacks is left. Their last log lines are
+/// shown when a test has failed.
 pub fn end(failed: bool) -> Result<(), String> {
     let mut trouble = Vec::new();
     for (name, shared) in [

@@ -1,4 +1,4 @@
-//! What a person does, once for every platform and engine.
+//! A person's actions, once for every platform and engine.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
@@ -17,16 +17,16 @@ use crate::run::{BRISK, CHAT, COMMON, deep, on};
 pub type Scenario =
     (&'static str, fn(World, Platform) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
 
-/// Those that need the usual bounds.
+/// Scenarios that need the usual limits.
 pub const USUAL: [Scenario; 4] = [
     ("follow_up_finds_first_file", |world, on| Box::pin(conversation(world, on))),
     ("stop_ends_run_and_keeps_sandbox", |world, on| Box::pin(stopped(world, on))),
     ("two_threads_run_at_once", |world, on| Box::pin(parallel(world, on))),
     ("a_name_is_won_once", |world, on| Box::pin(crate::share::in_turns(world, on))),
 ];
-/// So many of them are quick.
+/// This many of them are quick.
 const FIRST: usize = 3;
-/// Those that need an idle time of seconds.
+/// Scenarios that need an idle time of seconds.
 pub const IDLE: [Scenario; 1] =
     [("sweep_pauses_and_message_wakes_sandbox", |world, on| Box::pin(paused(world, on)))];
 pub const SLICED: [Scenario; 1] =
@@ -109,7 +109,7 @@ async fn stopped(world: World, platform: Platform) {
 }
 
 async fn parallel(world: World, platform: Platform) {
-    // Each goes on until it is let go, however long the other one takes to begin.
+    // Each continues until it is released, however long the other one takes to begin.
     const HELD: &str = "run: until [ -d go-on ]; do sleep 0.1; done";
     let (mut one, first) = world.begin(platform, HELD).await;
     one.running(&first).await;
@@ -171,13 +171,13 @@ async fn paused(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Lets the sweeper look until the idle sandbox is paused.
+/// Runs the sweeper until the idle sandbox is paused.
 pub async fn pause(talk: &Talk<'_>) {
     let paused = async || {
         let phase = talk.world.session(&talk.thread.key).await?.sandbox.phase;
         if phase == Phase::Paused { Ok(()) } else { Err(format!("the phase is {}", phase.word())) }
     };
-    // A look may come before the idle time is over; then it enqueues nothing.
+    // A sweep may come before the idle time is over; then it sends nothing.
     eventually(PAUSE_MS_MAX, "the sweep pauses the idle sandbox", async || {
         talk.world.sweep().await?;
         within(3_000, paused).await

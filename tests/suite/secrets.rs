@@ -50,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
     deep(all.chain([at_vercel])).collect()
 }
 
-/// What a sandbox reaches follows its repository's setting.
+/// A sandbox's network follows its repository's setting.
 async fn limited(platform: Platform) {
     let folder = tempfile::tempdir().unwrap();
     let (heard, stand_ins) = hosts(folder.path()).await;
@@ -79,7 +79,7 @@ async fn limited(platform: Platform) {
     let (mut talk, turn) = world.begin_with(platform, &[("repo", &*repository)], &ask).await;
     let seen = answered(&talk, &turn).await;
     assert!(seen.contains("heard") && seen.contains(&format!("no {OTHER}")), "{seen}");
-    // Its set-up and its start step asked the other one.
+    // Its set-up and its start step used the other one.
     assert_eq!(taken(&heard), [format!("{BOUND}/ -")]);
     let card = talk.card(&turn).await;
     assert!(card.text.contains("set up at "), "{}", card.text);
@@ -99,7 +99,7 @@ async fn limited(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// Of a project without set-up steps, the start steps are what runs first.
+/// In a project without set-up steps, the start steps run first.
 async fn only_started() {
     let folder = tempfile::tempdir().unwrap();
     let (heard, stand_ins) = hosts(folder.path()).await;
@@ -128,7 +128,7 @@ async fn only_started() {
     stack.end().unwrap();
 }
 
-/// What hosts of the world were asked: host, path and the header for keys.
+/// The requests that the world's hosts got: host, path and the header for keys.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 async fn hosts(folder: &std::path::Path) -> (Heard, (String, String)) {
@@ -199,7 +199,7 @@ async fn answered(talk: &Talk<'_>, turn: &str) -> String {
     talk.answer(turn).await
 }
 
-/// A secret is entered, changed and used on both platforms, and once entered wrongly.
+/// A secret is entered, changed and used on both platforms, and entered wrongly once.
 pub async fn enter_and_use(world: &World, value: &str) {
     let forge = TestForge::of(&world.ready);
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
@@ -233,7 +233,7 @@ async fn used(platform: Platform) {
     let value = |what: &str| format!("canary/{what}+must=stay.{}", std::process::id());
     let (first, second, of_set_up) = (value("first"), value("second"), value("set-up"));
 
-    // Only managers; and nothing that would lead a value elsewhere.
+    // Only managers; and nothing that would send a value elsewhere.
     let token = of("API_TOKEN");
     let sam = world.colleague(platform).await.id;
     token.said(&sam, (BOUND, None), "Only people who may manage").await;
@@ -241,7 +241,7 @@ async fn used(platform: Platform) {
     for (hosts, why) in [
         ("*.github.io", "too wide"),
         ("github.com", "belongs to the forge"),
-        ("10.0.0.1", "is no host"),
+        ("10.0.0.1", "is not a host"),
         ("", "at least one host"),
     ] {
         token.said(&ada, (hosts, None), why).await;
@@ -256,7 +256,7 @@ async fn used(platform: Platform) {
     let chosen = [("repo", &*repository)];
     let (mut talk, turn) = world.begin_with(platform, &chosen, &look).await;
     let seen = answered(&talk, &turn).await;
-    // What is not for set-ups is in none of their processes, and nothing is in start steps.
+    // A secret that is not for set-ups is in none of their processes, and none is in start steps.
     assert!(seen.contains("[]\n[]\ndtn_secret_"), "{seen}");
     let at = seen.find("dtn_secret_").unwrap();
     let is_of_it = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
@@ -270,7 +270,7 @@ async fn used(platform: Platform) {
         ]
     );
 
-    // Another value reaches the sandbox that runs.
+    // Another value reaches the running sandbox.
     token.stored(&second, None).await;
     let ask = format!("run: curl -sS -H \"Authorization: Bearer $API_TOKEN\" https://{BOUND}/api");
     let turn = talk.say(&ask).await;
@@ -295,7 +295,7 @@ async fn used(platform: Platform) {
         assert!(found.is_empty(), "{found:?}");
     }
 
-    // And so does its end.
+    // So does its removal.
     token.said(&ada, ("", Some("remove")), "is removed").await;
     let turn = talk.say(&format!("run: echo \"[$API_TOKEN]\"\n{ask}")).await;
     assert!(answered(&talk, &turn).await.contains("[]"));

@@ -1,5 +1,5 @@
-//! Tasks from a terminal on the laptop stack: the real program gives one in a channel, follows it, and says how it
-//! ended; afterwards the promises hold, as after everything that people do.
+//! Tasks from a terminal on the laptop stack: the real program sends one in a channel, follows it, and reports its end;
+//! then the promises hold, as after everything that people do.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
@@ -49,7 +49,7 @@ fn channel(world: &World, platform: Platform) -> String {
     }
 }
 
-/// The id of the task, with which the program begins its first line.
+/// The task's id, with which the program's first line begins.
 fn id_of(said: &str) -> &str {
     said.split(' ').next().unwrap_or_default()
 }
@@ -88,7 +88,7 @@ async fn answered(world: World, platform: Platform) {
         "{line}"
     );
 
-    // Whoever does not know whether it was sent says it again: nothing is done twice.
+    // A sender who does not know whether it arrived sends it again: nothing happens twice.
     let again = send(&world, platform, &text, &["--id", &id, "--json"]).await;
     assert_eq!(
         (again.code, again.json()),
@@ -157,7 +157,7 @@ async fn interrupted(world: World, platform: Platform) {
     let line = running.first_line_of_err().await;
     let id = id_of(&line);
     let talk = world.found(platform, id, &mark).await;
-    // The words are there before their turn is over.
+    // The words appear before their turn is over.
     running.says("before").await;
     assert!(!talk.has_ended(id).await);
     running.interrupt();
@@ -181,7 +181,7 @@ async fn interrupted(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Goes to the beginning of the line and empties it.
+/// Moves to the beginning of the line and clears it.
 const EMPTY_LINE: &str = "\r\u{1b}[2K";
 
 async fn in_a_terminal(world: World) {
@@ -194,7 +194,7 @@ async fn in_a_terminal(world: World) {
     assert!(drawn > 3, "{drawn}: {shown:?}");
     let faint = "0:00  waiting for a worker\u{1b}[0m";
     assert!(shown.contains(&format!("{EMPTY_LINE}\u{1b}[2m{faint}")), "{shown:?}");
-    // What is left when every line has been drawn again: the words, and how it ended.
+    // What remains after every line was redrawn: the words, and how it ended.
     let left: Vec<&str> = shown
         .lines()
         .map(|line| line.rsplit(EMPTY_LINE).next().unwrap_or_default().trim())
@@ -202,7 +202,7 @@ async fn in_a_terminal(world: World) {
         .collect();
     let (first, last) = (left[0], left[left.len() - 1]);
     assert!(first.starts_with("send-") && last.starts_with("Answered after "), "{left:?}");
-    // A look between two words draws the line of progress between them.
+    // A poll between two words draws the line of progress between them.
     assert!(left[1..left.len() - 1].join(" ").contains("two more words"), "{left:?}");
     let talk = world.found(Platform::Discord, id_of(first), &mark).await;
 
@@ -226,7 +226,7 @@ async fn in_a_terminal(world: World) {
             plain = plain.replace(&format!("\u{1b}[{code}m"), "");
         }
         let widest = plain.lines().map(|line| line.trim_end().chars().count()).max();
-        // Six columns of at least eight, and what is between them.
+        // Six columns of at least eight, and the gaps between them.
         assert!(widest <= Some(usize::from(columns).max(58)), "{columns}: {plain}");
         let key = talk.thread.key.to_string();
         assert_eq!(plain.contains(&key), columns == 200, "{plain}");

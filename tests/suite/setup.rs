@@ -1,4 +1,4 @@
-//! `bobbin test`: a turn that people see, through the whole stack, with every stage told and nothing left behind.
+//! `bobbin test`: a visible turn through the whole stack, with every stage reported and nothing left behind.
 
 use std::process::{Output, Stdio};
 
@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Runs the program with nothing in its environment but what reaches this stack.
+/// Runs the program with only the environment that reaches this stack.
 async fn run(world: &World, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let ready = &world.ready;
     let mut command = Command::new(binaries::folder().join("bobbin"));
@@ -51,7 +51,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The stages in order; those that are over within one look may be missing.
+/// The stages in order; those that end within one poll may be missing.
 #[track_caller]
 fn in_order(out: &str, stages: &[&str]) {
     let mut rest = out;
@@ -101,7 +101,7 @@ async fn slack(world: World) {
     left_nothing(&world, &out).await;
 }
 
-/// The thread that was told has no sandbox, by its record and by the provider.
+/// The reported thread has no sandbox, by its record and at the provider.
 async fn left_nothing(world: &World, out: &str) {
     let told = out.split(" for the test: ").nth(1).unwrap();
     let thread: ThreadKey = told.lines().next().unwrap().parse().unwrap();

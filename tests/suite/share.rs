@@ -1,5 +1,5 @@
-//! Sandboxes that people name and share, on both chats: named, listed, connected, worked in by turns, destroyed while a
-//! turn runs in one.
+//! Sandboxes that people name and share, on both chats: named, listed, connected, used in turns, destroyed while a turn
+//! runs in one.
 
 use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
 use bobbin_core::protocol::decide::words;
@@ -33,7 +33,7 @@ fn frontend() -> SandboxName {
     "frontend".parse().unwrap()
 }
 
-/// A command on Discord, the same in words on Slack; answers its id.
+/// A command on Discord, the same in words on Slack; returns its id.
 pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
     let World { discord, slack, .. } = talk.world;
     let sent = match talk.platform {
@@ -49,14 +49,14 @@ pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str)
     sent.unwrap_or_else(|why| panic!("{command} was not accepted: {why}"))
 }
 
-/// What the thread is told of something that was asked for by this id.
+/// The thread's answer to the request with this id.
 async fn told(talk: &Talk<'_>, id: &str) -> String {
     let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
     let named = |one: &ChatMessage| one.key.as_deref() == Some(&key);
     talk.see(ANSWER_MS_MAX, "it is told in the thread", named).await.text
 }
 
-/// What one person alone was told in the thread, with these words in it.
+/// One person's private answer in the thread, with these words in it.
 pub async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
     eventually(VISIBLE_MS_MAX, &format!("{words:?} is told"), async || {
         let seen = talk.whispers().await?;
@@ -77,7 +77,7 @@ async fn named(world: &World, platform: Platform) -> Talk<'_> {
     talk
 }
 
-/// Another thread, which has come into it.
+/// Another thread, connected to it.
 async fn connected(world: &World, platform: Platform) -> Talk<'_> {
     let (talk, turn) = world.begin(platform, "echo: the second thread").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -88,7 +88,7 @@ async fn connected(world: &World, platform: Platform) -> Talk<'_> {
     talk
 }
 
-/// Asks for this name for the thread's sandbox; whether it got it.
+/// Requests this name for the thread's sandbox; returns whether it got it.
 async fn gets_name(talk: &Talk<'_>, name: &SandboxName) -> bool {
     let options = json!({"name": name.as_str()});
     let words = format!("sandbox name {name}");
@@ -99,7 +99,7 @@ async fn gets_name(talk: &Talk<'_>, name: &SandboxName) -> bool {
     got
 }
 
-/// Two threads want one name at the same time and one gets it; three work in its sandbox, which has no repository, one
+/// Two threads request one name at the same time and one gets it; three use its sandbox, which has no repository, one
 /// after the other; it is deleted for all of them.
 pub async fn in_turns(world: World, platform: Platform) {
     let (first, turn) = world.begin(platform, "echo: the first thread").await;
@@ -235,7 +235,7 @@ async fn destroyed(platform: Platform) {
         let act = json!({"type": "message", "channel_id": second.thread.channel, "text": "again"});
         world.discord.say(&act).await.unwrap();
     }
-    // Its name is free, and either thread goes on in a sandbox of its own.
+    // Its name is free, and either thread continues in its own sandbox.
     wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
     whispered(&second, "No sandbox has a name here.").await;
     let turn = second.say("echo: it goes on").await;

@@ -1,6 +1,6 @@
-//! What people see, compared with what they should.
+//! Compares what people see with what they should see.
 
-/// Compares what is seen with what should be, line by line.
+/// Compares the seen with the expected text, line by line.
 pub fn shows(seen: &str, expected: &str) {
     let lines = |text: &str| -> Vec<String> {
         let lines = text.trim_matches('\n').lines();

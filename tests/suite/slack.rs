@@ -1,4 +1,4 @@
-//! Slack's own: the endpoint's check, signatures, twins and retries, direct messages.
+//! Slack's specials: the endpoint's check, signatures, twins and retries, direct messages.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -43,7 +43,7 @@ fn now_s() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Also the scenario for other engines: forged and stale requests are refused and start nothing, a signed one works.
+/// The scenario for other engines too: forged and stale requests are refused and start nothing, a signed one works.
 pub async fn bad_signature(world: World) {
     let slack = &world.slack;
     let bot = format!("<@{}>", world.ready.slack_bot_user_id);
@@ -70,7 +70,7 @@ pub async fn bad_signature(world: World) {
         assert_eq!(answer.status, 401, "{what}: {answer:?}");
     }
 
-    // The same event by the same person, signed, on a message that stands in the channel.
+    // The same event by the same person, signed, on an existing message in the channel.
     let (talk, turn) = world.begin(Platform::Slack, "echo: signed").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let calls = world.model_calls().await.unwrap();
@@ -101,7 +101,7 @@ async fn twins(world: World) {
     let thread = slack.thread(channel, ts).unwrap();
     let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    // A retry that comes after the end finds the turn among the ended ones.
+    // A retry after the end finds the turn among the ended ones.
     let late = json!({"type": "retry", "event_id": deliveries[0]["event_id"], "num": 3, "reason": "http_timeout"});
     assert_eq!(slack.act(&late).await.unwrap()["status"], 200);
     let file = world.provider.download(&talk.sandbox().await, "once.txt").await.unwrap();

@@ -182,7 +182,7 @@ Bobbin (only you see it)
     );
 }
 
-/// The Home of a person, once `wanted` takes it.
+/// A person's Home, once it satisfies `wanted`.
 async fn home_of(world: &World, user: &str, wanted: impl Fn(&str) -> bool) -> (String, Value) {
     eventually(VISIBLE_MS_MAX, "the Home shows it", async || match world.slack.home(user).await? {
         Some((words, view)) if wanted(&words) => Ok((words, view)),
@@ -191,7 +191,7 @@ async fn home_of(world: &World, user: &str, wanted: impl Fn(&str) -> bool) -> (S
     .await
 }
 
-/// What a slash command tells its person.
+/// A slash command's private answer.
 async fn commanded(world: &World, text: &str, wanted: &str) -> String {
     let (channel, user) = (&world.ready.slack_channel_id, &world.ready.slack_user_id);
     let act = json!({"type": "slash", "command": "/bobbin", "text": text});
@@ -258,7 +258,7 @@ async fn home() {
     world.slack.act(&clear).await.unwrap();
     home_of(&world, &ada, |words| words.contains("*Agent:* none")).await;
 
-    // A run is shown, told by the command, and stopped from the Home.
+    // A run is shown, reported by the command, and stopped from the Home.
     let (talk, slow) = world.begin(Platform::Slack, "slow: 60 one two three four five six").await;
     talk.running(&slow).await;
     let told = commanded(&world, "status", "Working").await;
@@ -274,7 +274,7 @@ async fn home() {
     let (after, _) = home_of(&world, &ada, |words| words.contains("# Recently")).await;
     assert!(after.contains("• stopped <time> ago, took <time>: slow: 60 one two three"), "{after}");
 
-    // Another sees nothing of it, and chooses nothing.
+    // Another person sees none of it and can choose nothing.
     let colleague = json!({"type": "message", "user_id": sam, "text": "hello all"});
     world.slack.act(&colleague).await.unwrap();
     let opened =

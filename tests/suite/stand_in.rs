@@ -1,5 +1,5 @@
-//! The stand-in for OpenCode says what the real one was recorded to say, in its shapes: what is tested with it is
-//! tested with something that Bobbin cannot tell from the real one.
+//! The stand-in for OpenCode answers like the recordings of the real one: Bobbin cannot tell them apart, so tests with
+//! it are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,7 +29,7 @@ enum Act {
     Abort,
 }
 
-/// The recordings, with the prompt that comes to the same and what is done meanwhile.
+/// The recordings, each with an equivalent prompt and what happens meanwhile.
 const RECORDED: [(&str, &str, Act); 9] = [
     ("simple", "echo: hello", Act::Nothing),
     ("tool-bash", "run: echo hello", Act::Nothing),
@@ -41,7 +41,7 @@ const RECORDED: [(&str, &str, Act); 9] = [
     ("abort-tool", "run: sleep 60", Act::Abort),
     ("error401", "fail: 401", Act::Nothing),
 ];
-/// What the real one says beyond it, and nobody reads.
+/// Fields of the real one that the stand-in lacks and nobody reads.
 const UNSAID: [&str; 5] = [
     "summary.diffs",
     "error.data.responseBody",
@@ -73,7 +73,7 @@ impl Agent {
         self.call(Method::GET, path, &Value::Null).await
     }
 
-    /// The one ask of a kind that is open.
+    /// The only open ask of a kind.
     async fn asked(&self, kind: &str) -> String {
         eventually(VISIBLE_MS_MAX, "it asks", async || {
             let asked = self.get(&format!("/{kind}")).await;
@@ -83,7 +83,7 @@ impl Agent {
         .await
     }
 
-    /// Runs a prompt; its messages.
+    /// Runs a prompt; returns its messages.
     async fn run(&self, prompt: &str, text: &str, act: Act) -> Vec<Value> {
         let session = &self.session;
         let body = json!({
@@ -185,7 +185,7 @@ async fn recorded(world: World) {
     }
 }
 
-/// It says nothing that the real one does not, and leaves out nothing that is read.
+/// It has nothing that the real one lacks, and lacks nothing that is read.
 fn compared(name: &str, said: &BTreeSet<String>, real: &BTreeSet<String>) {
     let beyond: Vec<&String> = said.difference(real).collect();
     assert!(beyond.is_empty(), "{name} says beyond what was recorded: {beyond:?}");
@@ -194,7 +194,7 @@ fn compared(name: &str, said: &BTreeSet<String>, real: &BTreeSet<String>) {
     assert!(lacks.is_empty(), "{name} lacks what was recorded: {lacks:?}");
 }
 
-/// The parts of a message by their kind, with all that they say.
+/// A message's parts by kind, with all their fields.
 fn parts(message: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::new();
     for part in message["parts"].as_array().into_iter().flatten() {
@@ -210,7 +210,7 @@ fn parts(message: &Value) -> BTreeMap<String, BTreeSet<String>> {
     all
 }
 
-/// The names of all that a value says, from its root on; lists, and what a tool was given, are not looked into.
+/// The names of all fields of a value, from its root; lists and tool inputs are skipped.
 fn paths(value: &Value) -> BTreeSet<String> {
     let (mut all, mut open) = (BTreeSet::new(), vec![(String::new(), value)]);
     while let Some((path, value)) = open.pop() {
@@ -229,7 +229,7 @@ fn paths(value: &Value) -> BTreeSet<String> {
     all
 }
 
-/// What the recorded events say, by their kinds.
+/// The recorded events' fields, by kind.
 fn events(fixtures: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in std::fs::read_dir(fixtures).unwrap() {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::run::{CHAT, on, trial};
 use crate::shown::shows;
 
-/// Messages in one thread that a test waits for at most.
+/// The longest wait for a message in one thread.
 const WITHIN_MS: u64 = VISIBLE_MS_MAX;
 
 pub fn trials() -> Vec<Trial> {
@@ -31,7 +31,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Does an act and answers the word that its person alone is told, once it is there.
+/// Does an act and returns its private answer.
 async fn told(world: &World, user: &str, act: &Value) -> String {
     let channel = act["channel_id"].as_str().unwrap_or(&world.ready.discord_channel_id).to_owned();
     let heard = async || world.discord.whispered(&channel, user).await;
@@ -64,7 +64,7 @@ Bobbin
   **Ada** asked: write: hello.txt Hello echo: done
   -# build · The work continues in the thread below.",
     );
-    // The card's footer is what the run took; its state and the answer are what the person came for.
+    // The card's footer has the run's figures; its state and the answer are what the person came for.
     let page = world.discord.page(&talk.thread.channel).await.unwrap();
     for words in ["**Done**", "Writing `hello.txt` finished", "done", "[Reply]"] {
         assert!(page.contains(words), "{words} is not in:\n{page}");
@@ -150,7 +150,7 @@ Bobbin
   **Ada**: Work on the quoted message.
   > The build is red",
     );
-    // What stands in a quote reached the agent as one.
+    // A quote reached the agent as a quote.
     let heard = world.model_calls().await.unwrap();
     assert!(
         heard.iter().any(|call| call.user.contains("Quoted message by Sam")
@@ -266,7 +266,7 @@ Bobbin (only you see it)
         ),
     );
 
-    // Suggestions: what was used of late, for those who may.
+    // Suggestions: recent choices, for people who may see them.
     let typing = async |user: &str, name: &str, options: Value, focused: &str| {
         let act = json!({"type": "autocomplete", "name": name, "options": options, "focused": focused, "user_id": user});
         let acted = world.discord.act(&act).await.unwrap();
@@ -279,7 +279,7 @@ Bobbin (only you see it)
         typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await,
         ["octo/other"]
     );
-    // The first role on the list closes the server to all others; who manages it can mend that.
+    // The first role on the list closes the server to all others; a manager can fix that.
     let seeds = world.discord.seeds().await.unwrap();
     let role = seeds["role_id"].as_str().unwrap();
     let closed = told(&world, &ada, &config("allow", json!({"role": role}))).await;

@@ -1,5 +1,5 @@
-//! The tools of a sandbox for an agent that runs elsewhere, on the laptop stack: with the protocol's own client, with
-//! the real OpenCode, and with a server that dies.
+//! A sandbox's tools for an agent that runs elsewhere, on the laptop stack: with the protocol's own client, with the
+//! real OpenCode, and with a server that crashes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::run::{CHAT, COMMON, on, trial};
 
-/// Longest that OpenCode may take for one prompt, its start included.
+/// Longest time for one prompt of OpenCode, its start included.
 const OPENCODE_MS_MAX: u64 = 120_000;
-/// After which a sandbox that nobody uses is stopped, in the test that uses one.
+/// Idle time of a sandbox in the test that uses one.
 const IDLE_MS: u64 = 20_000;
 const NAMES: [&str; 8] = [
     "run_command",
@@ -44,7 +44,7 @@ pub fn trials() -> Vec<Trial> {
         on(&COMMON, "tools::real_opencode_gets_only_sandbox_tools", async move |world| {
             offered(world).await
         }),
-        // What is killed are the processes of all of the stack's calls.
+        // The processes of all of the stack's calls are killed.
         trial("tools::dying_tool_server_repeats_no_command", async || {
             let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
             survived(World::of(&stack)).await;
@@ -63,7 +63,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A sandbox with a name, and how its tools are reached.
+/// A sandbox with a name, and its tools' address.
 pub struct Tools {
     world: World,
     name: String,
@@ -75,7 +75,7 @@ impl Tools {
         Self::made(world, &[]).await
     }
 
-    /// Of one that is made with these words of `sandbox create` more.
+    /// Tools of a sandbox created with these additional words of `sandbox create`.
     pub async fn made(world: World, more: &[&str]) -> Self {
         let digits: String = marked("").1.chars().filter(char::is_ascii_digit).collect();
         let name = format!("tools-{digits}");
@@ -98,14 +98,14 @@ impl Tools {
         self.told["bearer"].as_str().unwrap()
     }
 
-    /// Another bearer of this stack for this sandbox.
+    /// Another bearer token of this stack for this sandbox.
     async fn bearer_of(&self, generation: u32) -> String {
         let key = self.world.secret("StackKey").await.unwrap();
         let sandbox: SandboxKey = self.told["sandbox"].as_str().unwrap().parse().unwrap();
         Bearer { sandbox, generation }.signed(key["stack_key"].as_str().unwrap())
     }
 
-    /// A POST as a client makes it: status and body.
+    /// A POST like a client's: status and body.
     async fn post(&self, bearer: &str, body: &Value) -> Result<(u16, Value), String> {
         let sent = http::client()
             .post(self.url())
@@ -122,7 +122,7 @@ impl Tools {
         Ok((status, answer.json().await.unwrap_or_default()))
     }
 
-    /// The text of a call and whether it is an error.
+    /// A call's text and whether it is an error.
     pub async fn call(
         &self,
         id: u64,
@@ -147,7 +147,7 @@ impl Tools {
     }
 }
 
-/// What is said of a command that has ended, without how long it took.
+/// The report of an ended command, without its duration.
 pub fn outcome(told: &str) -> String {
     let (code, rest) = told.split_once(" after ").unwrap();
     let (_, output) = rest.split_once(" s.\n").unwrap();
@@ -262,7 +262,7 @@ async fn offered(world: World) {
     tools.end().await;
 }
 
-/// The real one, as the stack's sandboxes have it.
+/// The real one, from the stack's sandboxes.
 fn opencode(cache: &std::path::Path) -> PathBuf {
     let found = std::fs::read_dir(cache).unwrap().flatten();
     let mut programs = found.map(|entry| entry.path().join("bin/opencode"));
@@ -281,7 +281,7 @@ async fn survived(world: World) {
     let (text, _) = run(2, "echo two").await.unwrap();
     assert_eq!(outcome(&text), "Exit code 0: two");
 
-    // One that dies in a call: its client hears of no outcome, and sends the same request again.
+    // One that crashes in a call: its client gets no result and sends the same request again.
     let cmd = "echo begun >>count; while [ ! -f go ]; do sleep 0.1; done; cat count";
     let first = tokio::spawn(run(3, cmd));
     let mut id = 10;

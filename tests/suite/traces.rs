@@ -1,4 +1,4 @@
-//! What an operator sees of a turn in X-Ray: each step of it, in the trace of the invocation that took it.
+//! A turn in X-Ray, as an operator sees it: each step in the trace of its invocation.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::run::{CHAT, on};
 
-/// Steps that every first turn takes.
+/// Steps of every first turn.
 const STEPS: [&str; 6] =
     ["create", "ensure_server", "find_agent_session", "send_prompt", "follow", "post"];
 

@@ -1,5 +1,5 @@
-//! The template as `CloudFormation` gets it: what AWS's own transform and linter make of it, that two stacks live side
-//! by side in one account, that a first deployment can be undone, and that no lane can take another's concurrency.
+//! The template as `CloudFormation` gets it: AWS's own transform and linter accept it, two stacks fit into one account,
+//! a first deployment can be undone, and no kind of work can take another's concurrency.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,9 +12,9 @@ use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Lambda keeps so many executions of an account for functions that reserve none.
+/// Lambda keeps this many executions of an account for functions without a reservation.
 const UNRESERVED_MIN: u64 = 100;
-/// Lambda takes no smaller and no greater bound for a queue's mapping.
+/// Lambda's limits for a queue mapping's concurrency.
 const MAPPING: std::ops::RangeInclusive<u64> = 2..=1000;
 
 pub fn trials() -> Vec<Trial> {
@@ -129,7 +129,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What AWS's libraries say of a template.
+/// What AWS's libraries report about a template.
 #[derive(Debug, Deserialize)]
 struct Translation {
     findings: Vec<String>,
@@ -187,10 +187,10 @@ fn fixed_names(translated: &Value) -> Vec<String> {
     let mut fixed = Vec::new();
     for (id, resource) in resources {
         let everywhere = resource["Type"] == "AWS::CloudWatch::Dashboard";
-        // The name of a policy within a role, which is the stack's own: it names nothing outside of that.
+        // A policy's name within a role, which is the stack's own: it has no meaning outside.
         let within_role = resource["Type"] == "AWS::IAM::Policy";
         for (name, value) in resource["Properties"].as_object().into_iter().flatten() {
-            // A metric's name says what is looked at, not what the alarm is called.
+            // A metric's name says what is measured, not what the alarm is called.
             if !name.ends_with("Name") || name == "MetricName" || within_role {
                 continue;
             }
@@ -219,7 +219,7 @@ fn resolved_default(parameter: &str) -> u64 {
     template().translated["Parameters"][parameter]["Default"].as_u64().unwrap()
 }
 
-/// The parameters as texts, defaults where nothing is chosen.
+/// The parameters as texts, with defaults for the others.
 fn parameters(chosen: &[(&str, &str)]) -> BTreeMap<String, String> {
     let declared = template().translated["Parameters"].as_object().unwrap();
     let mut all: BTreeMap<String, String> =
@@ -235,7 +235,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or(value.to_string(), str::to_owned)
 }
 
-/// What a value of the translated template comes to; none: the property is left out.
+/// A value of the translated template, resolved; `None`: the property is left out.
 fn resolve(value: &Value, parameters: &BTreeMap<String, String>) -> Option<Value> {
     if let Some(name) = value["Ref"].as_str() {
         return match name {
@@ -273,7 +273,7 @@ fn holds(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
     }
 }
 
-/// What a share of the account's limit is divided into.
+/// The parts of a share of the account's limit.
 struct Share {
     /// Most executions of the worker for each of its queues, by the mapping's logical id.
     mappings: BTreeMap<String, u64>,
@@ -313,7 +313,7 @@ fn share(count: u64) -> Share {
     Share { mappings, reserved }
 }
 
-/// Every lane at its bound at once still fits, and Lambda takes the numbers.
+/// All mappings at their limits at once still fit, and Lambda accepts the numbers.
 fn fits(count: u64, share: &Share) {
     for (lane, most) in &share.mappings {
         assert!(MAPPING.contains(most), "{lane} of {count}: {most}");
@@ -324,7 +324,7 @@ fn fits(count: u64, share: &Share) {
         assert!(together <= count, "{together} of {count}");
         return;
     }
-    // The tools have what is left to the account: ingress and worker do not live of that then.
+    // The tools use what is left of the account: then ingress and worker do not depend on it.
     assert_eq!(
         share.reserved.keys().collect::<Vec<_>>(),
         ["Ingress", "Sweeper", "Worker"],
@@ -332,9 +332,9 @@ fn fits(count: u64, share: &Share) {
     );
     let reserved: u64 = share.reserved.values().sum();
     assert!(reserved + UNRESERVED_MIN <= count, "{reserved} reserved of {count}");
-    // The worker's reservation holds all its lanes at once, so a full lane leaves the others theirs.
+    // The worker's reservation covers all its mappings at once, so a full one leaves the others theirs.
     assert!(share.running() <= share.reserved["Worker"], "at {count}");
     assert!(share.reserved["Ingress"] >= 10, "at {count}");
-    // A tick that is late may still run when the next begins.
+    // A late tick may still run when the next begins.
     assert_eq!(share.reserved["Sweeper"], 2, "at {count}");
 }

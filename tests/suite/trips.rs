@@ -1,6 +1,5 @@
-//! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a
-//! read and a write. That they are three round trips with the sending is seen where time can be counted: in the
-//! simulator.
+//! The worker's calls on the way of a next prompt on an active thread, counted with the real programs: a claim, a read
+//! and a write. The simulator, which can count time, shows that they and the prompt are three round trips.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
@@ -11,11 +10,11 @@ use libtest_mimic::Trial;
 
 use crate::run::{CHAT, on};
 
-/// Made beside the other calls and only by a process that has not served the thread before, or has keys of a while ago.
+/// Made beside the other calls, and only by a process that has not served the thread before or has old keys.
 const ONCE_A_PROCESS: [&str; 2] = ["preview-url", "secretsmanager GetSecretValue"];
-/// What stands before the prompt: the claim and the read, which go out together, and the write of both records. Each
-/// with how often it is made at most: the prompt's announcement, which comes by the other queue, claims and reads as
-/// well, and reads once more where the prompt's own write came between.
+/// The calls before the prompt: the claim and the read, which go out together, and the write of both records. Each with
+/// its maximum number: the prompt's announcement, which comes by the other queue, claims and reads as well, and reads
+/// again if the prompt's own write came in between.
 const WAY: [(&str, usize); 3] = [
     ("sqs ChangeMessageVisibility", 2),
     ("dynamodb BatchGetItem", 3),
@@ -63,10 +62,10 @@ async fn counted(world: World) {
         let strange: Vec<&&str> =
             way[..way.len() - 1].iter().filter(|one| !expected(one)).collect();
         assert!(strange.is_empty(), "{}: {strange:?}", platform.word());
-        // Nobody asked whether the server is healthy, whether the session is there, or whether the prompt is.
+        // Nobody asked whether the server is healthy, or whether the session or the prompt exists.
         let count = |wanted: &str| calls.iter().filter(|call| call.contains(wanted)).count();
         assert_eq!((count("/global/health"), count(SENT)), (0, 1));
-        // The card goes along with the prompt: it does not wait for it, nor the other way round.
+        // The card goes out together with the prompt: neither waits for the other.
         let card = calls.iter().position(|call| call.starts_with("chat "));
         let saved = calls.iter().rposition(|call| call == "dynamodb UpdateItem");
         assert!(card < saved, "{calls:?}");

@@ -1,4 +1,4 @@
-//! The provider misbehaves: people get words, and the thread goes on afterwards.
+//! The provider misbehaves: people get an explanation, and the thread continues afterwards.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -19,12 +19,12 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A stack of its own: armed faults hit whoever comes first.
+/// Its own stack: armed faults hit the first caller.
 async fn provider() {
     let mut limits = quick();
     limits["attempts"] = json!(2);
     limits["outage_ms"] = json!(4_000);
-    // The second fault is armed as soon as the first is over: the breaker has to be closed by then.
+    // The second fault is armed as soon as the first is over: the breaker must be closed by then.
     for bound in ["breaker_open_ms", "breaker_open_ms_max", "breaker_probe_ms"] {
         limits[bound] = json!(500);
     }
@@ -49,7 +49,7 @@ async fn provider() {
     stack.end().unwrap();
 }
 
-/// `MODEL=openai/…` with a base URL, as somebody with a gateway of their own would set it.
+/// `MODEL=openai/…` with a base URL, as an operator with their own gateway would set it.
 async fn own_endpoint() {
     let stack = Stack::start(&Options {
         parameters: json!({"Model": "openai/scripted-1"}),
@@ -64,7 +64,7 @@ async fn own_endpoint() {
     stack.end().unwrap();
 }
 
-/// Somebody stops of whom no worker knows yet who they are, and Slack does not say.
+/// A person presses Stop before anybody knows who they are, and Slack does not say.
 async fn stop() {
     let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = World::of(&stack);

@@ -1,4 +1,4 @@
-//! A newer worker has been here: what it wrote waits for it, whatever an older one is asked meanwhile.
+//! A newer worker was here: its records wait for it, whatever an older one is asked meanwhile.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::records::outcome::Outcome;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::run::trial;
 
-/// Deliveries after which it is clear that a message is held, and not on its way.
+/// Deliveries that show that a message is held and not under way.
 const DELIVERIES: i64 = 3;
 
 pub fn trials() -> Vec<Trial> {
@@ -33,14 +33,14 @@ async fn newer() {
     stack.end().unwrap();
 }
 
-/// It is the thread's record that is newer, or its sandbox's.
+/// The newer record is the thread's or its sandbox's.
 async fn one(world: &World, platform: Platform, item: &str) {
     let (mut talk, first) = world.begin(platform, "write: kept.txt kept").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let thread = talk.thread.key.clone();
     let sandbox = talk.sandbox().await;
 
-    // What a newer worker leaves: another shape, with words that this one has never heard of.
+    // A newer worker's record: another shape, with unknown words.
     let present = record(world, &thread, item).await;
     let mut newer: Value = serde_json::from_str(&present).unwrap();
     let written = newer["schema"].clone();
@@ -75,7 +75,7 @@ async fn one(world: &World, platform: Platform, item: &str) {
     assert_eq!(talk.sandbox().await.id, sandbox.id);
     assert!(!talk.has_ended(&second).await);
 
-    // The deployment was taken back, or what is newer is a field alone: the messages are worked on, the field stays.
+    // The deployment was undone, or only a field is newer: the messages are processed, the field stays.
     let mut old: Value = serde_json::from_str(&present).unwrap();
     old["from_the_future"] = json!({"a": [1, 2]});
     put(world, &thread, item, &old.to_string()).await;
@@ -114,7 +114,7 @@ async fn put(world: &World, thread: &ThreadKey, item: &str, record: &str) {
     world.aws.call("dynamodb", "DynamoDB_20120810.UpdateItem", &body).await.unwrap();
 }
 
-/// Waits until the first message of the thread has been given back more than once, and this one is still there: it, or
+/// Waits until the thread's first message has been retried more than once, and this one is still there: itself, or
 /// behind it in their group.
 async fn held(world: &World, queue_url: &str, thread: &ThreadKey, id: &str) {
     let name = queue_url.rsplit('/').next().unwrap();

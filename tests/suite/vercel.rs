@@ -37,7 +37,7 @@ async fn conversation() {
     let other = Provider::new(&http::client(), &ready.daytona_api, &ready.daytona_api_key);
     assert_eq!(other.list().await, Ok(Vec::new()), "nothing at the other");
 
-    // Its time is over while the agent is at work: the turn goes on in another session of it.
+    // Its time ends while the agent is at work: the turn continues in another session.
     let second = talk.say("slow: 40 one two three four five six").await;
     talk.running(&second).await;
     let time_ms = u64::from(Limits::DEFAULT.sandbox.auto_stop_min) * 60_000;
@@ -54,8 +54,8 @@ async fn conversation() {
     assert_eq!(talk.sandbox().await.name, sandbox.name);
     assert_eq!(talk.session().await.sandbox.phase, Phase::Active);
 
-    // The run of the second turn began twice, as it may where its sandbox ended: what holds of every other history is
-    // not asked of this one.
+    // The second turn's run began twice, which is allowed when its sandbox ends: the usual promises are not checked
+    // here.
     talk.reset().await;
     eventually(ANSWER_MS_MAX, "nothing is left", async || {
         let left = world.provider.list().await?;

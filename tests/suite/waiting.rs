@@ -1,4 +1,4 @@
-//! What waits, what was lost, and what there is too much of: people see it, and can do something about it.
+//! Waiting, loss and overload: people see them and can do something about them.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
@@ -81,7 +81,7 @@ async fn withdrawn(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Who asks in the tests.
+/// The asker in the tests.
 fn asker(world: &World, platform: Platform) -> String {
     match platform {
         Platform::Discord => world.ready.discord_user_id.clone(),
@@ -143,7 +143,7 @@ async fn all_stopped(world: World, platform: Platform) {
             "the agent heard of a prompt that was withdrawn"
         );
     }
-    // Who stops their own tasks is not called.
+    // A person who stops their own tasks is not mentioned.
     let seen = talk.observed().await.unwrap();
     let person = asker(&world, platform);
     for turn in [&slow, &second, &third] {
@@ -187,7 +187,7 @@ async fn recorded(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// A stack of its own: it has little room, and sandboxes are lost in it.
+/// Its own stack: it has little room, and sandboxes are lost in it.
 async fn narrow(platform: Platform) {
     let mut limits = quick();
     limits["thread_queue"] = json!(1);
@@ -203,8 +203,8 @@ async fn narrow(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// Stop is pressed while the sandbox is being made: the turn ends long before the sandbox is there, and the next prompt
-/// gets the same one.
+/// Stop is pressed while the sandbox is being created: the turn ends long before the sandbox exists, and the next
+/// prompt gets the same one.
 async fn stopped_early(world: &World, platform: Platform) {
     let slow = json!({"fault": "hold_state", "state": "creating", "ms": 40_000});
     world.provider.arm(&slow).await.unwrap();
@@ -234,8 +234,8 @@ async fn stopped_early(world: &World, platform: Platform) {
     talk.finish().await;
 }
 
-/// A sandbox vanishes under a run: the turn is lost, and a button runs it again; who comes to the new sandbox is told
-/// what was before.
+/// A sandbox vanishes under a run: the turn is lost, and a button runs it again; the agent in the new sandbox is told
+/// the history.
 async fn lost(world: &World, platform: Platform) {
     let (mut talk, first) = world.begin(platform, "echo: what was before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
@@ -282,7 +282,7 @@ async fn lost(world: &World, platform: Platform) {
     talk.reset().await;
 }
 
-/// No more than one may wait here, and no more than one sandbox may be.
+/// Only one may wait here, and only one sandbox may exist.
 async fn full(world: &World, platform: Platform) {
     let (mut talk, slow) = world.begin(platform, "slow: 25 one two three four five six").await;
     talk.running(&slow).await;

@@ -1,4 +1,4 @@
-//! The forge's webhooks, at the real ingress: whose they are, and that they are hints and no facts.
+//! The forge's webhooks at the real ingress: their origin, and that they are hints and not facts.
 
 use bobbin_tests::chat::Platform;
 use bobbin_tests::forge::TestForge;
@@ -47,7 +47,7 @@ pub async fn delivered(world: &World, event: &str, body: &str, signature: &str) 
     http::send(request.body(body.to_owned())).await.unwrap().status
 }
 
-/// Whether the functions have logged this of that installation.
+/// Whether the functions have logged this about that installation.
 pub async fn is_logged(world: &World, event: &str, installation: u64) {
     is_logged_of(world, event, &format!("\"installation\":{installation}")).await;
 }
@@ -57,7 +57,7 @@ pub async fn is_logged_of(world: &World, event: &str, of: &str) {
     is_logged_again(world, (event, of), 0).await;
 }
 
-/// Whether the functions have logged this more often than so many times.
+/// Whether the functions have logged this more than `before` times.
 pub async fn is_logged_again(world: &World, (event, of): (&str, &str), before: usize) {
     eventually(VISIBLE_MS_MAX, event, async || match times_logged(world, event, of) {
         times if times > before => Ok(()),

@@ -1,4 +1,4 @@
-//! What a server on loopback shows of itself: part of every program that wants one, by its path.
+//! The certificate of a server on loopback; programs that need one include this file by its path.
 
 use std::sync::Arc;
 

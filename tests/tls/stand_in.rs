@@ -1,5 +1,5 @@
-//! Hosts of the world that a test serves itself, as sandboxes of the local provider see them: part of each test program
-//! that wants some, by its path.
+//! Hosts of the world that a test serves itself, as sandboxes of the local provider see them; test programs that need
+//! some include this file by its path.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

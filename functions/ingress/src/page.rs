@@ -75,7 +75,7 @@ impl FormWords {
                 ),
                 label: "The value",
                 bytes_max: VALUE_BYTES_MAX,
-                effect: "Tasks have it from their next message on; the chat shows the result."
+                effect: "Tasks get it with their next message; the chat shows the result."
                     .to_owned(),
             },
             (None, purpose) => {
@@ -221,7 +221,7 @@ pub fn found(link: &SetupLink, found: &SignInFound, wrong: Option<&str>) -> Http
 fn choice(owner: &OwnerChoice) -> String {
     let login = shown(&owner.login);
     if owner.is_suspended {
-        let mend = linked(&owner.page, "Its owner ends that");
+        let mend = linked(&owner.page, "Its owner can lift that");
         return format!("<p><b>{login}</b> has suspended the app. {mend}.</p>");
     }
     button(&owner.id.to_string(), &format!("Bind {login}"))

@@ -102,16 +102,16 @@ fn described(name: &str, status: Option<u16>, said: &str) -> String {
             "The conversation no longer fits into the model's context. A reset that keeps the files starts a new one.".to_owned()
         }
         ("MessageOutputLengthError", _) => "The answer grew longer than the model may write. Ask for a smaller piece.".to_owned(),
-        ("ContentFilterError", _) => "The model's provider refused the content of this conversation. If it refuses the next task too, a reset that keeps the files starts a new one.".to_owned(),
+        ("ContentFilterError", _) => "The model's vendor refused the content of this conversation. If it refuses the next task too, a reset that keeps the files starts a new one.".to_owned(),
         ("ProviderAuthError", _) | (_, Some(401 | 403)) => {
-            format!("The model's provider refused the key: {said} The operator has to check the model key.")
+            format!("The model's vendor refused the key: {said} The operator has to check the model key.")
         }
-        (_, Some(429)) => format!("The model's provider is limiting requests: {said} Try again later."),
-        (_, Some(status @ 500..)) => format!("The model's provider failed ({status}): {said} Try again later."),
+        (_, Some(429)) => format!("The model's vendor is limiting requests: {said} Try again later."),
+        (_, Some(status @ 500..)) => format!("The model's vendor failed ({status}): {said} Try again later."),
         _ if said.contains("Model not found") => {
-            format!("{said} The operator has to set MODEL to one that its provider knows.")
+            format!("{said} The operator has to set MODEL to one that its vendor knows.")
         }
-        (_, Some(status)) => format!("The model's provider refused the request ({status}): {said} If it refuses the next task too, a reset that keeps the files starts a new conversation."),
+        (_, Some(status)) => format!("The model's vendor refused the request ({status}): {said} If it refuses the next task too, a reset that keeps the files starts a new conversation."),
         _ if said.is_empty() => "The agent failed without saying why.".to_owned(),
         _ => format!("The agent failed: {said}"),
     }

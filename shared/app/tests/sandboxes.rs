@@ -1387,7 +1387,7 @@ async fn a_models_error_is_told(scene: &mut Scene) {
     let RunEnd::Error { reason } = scene.finished(scene.follow(&ids)).await.end else {
         panic!("an error")
     };
-    assert!(reason.starts_with("The model's provider refused the request (400)"), "{reason}");
+    assert!(reason.starts_with("The model's vendor refused the request (400)"), "{reason}");
     let ids = scene.send("t8", "fail: 402", FIRST).await;
     let end = scene.finished(scene.follow(&ids)).await.end;
     assert!(matches!(end, RunEnd::OverBudget { .. }), "{end:?}");

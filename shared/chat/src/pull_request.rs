@@ -169,7 +169,7 @@ fn reviews(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match (parts.is_empty(), seen.unread.iter().any(|list| list.what != PolledList::Comments)) {
         (true, false) => "Reviews: none.".to_owned(),
-        (true, true) => "Reviews: none among what was read.".to_owned(),
+        (true, true) => "Reviews: none in the part read.".to_owned(),
         (false, _) => format!("Reviews: {}.", parts.join(", ")),
     }
 }
@@ -193,8 +193,8 @@ fn unread(lists: &[PartlyRead]) -> Option<String> {
     });
     let people = lists.iter().find(|list| list.what == PolledList::People).map(|list| {
         format!(
-            "Of {} people only the {} who spoke last were looked up: what the others wrote does not count.",
-            list.total, list.read
+            "Only the last {} of {} commenters were checked; the others' comments do not count.",
+            list.read, list.total
         )
     });
     let said: Vec<String> = read.into_iter().chain(people).collect();
@@ -329,7 +329,7 @@ pub(crate) mod tests {
                 of(PolledList::Comments, 30, 64),
                 of(PolledList::People, 20, 23),
             ]),
-            "Only the newest 50 of 73 review threads, 42 of 61 comments in long threads, 20 of 21 reviews and 30 of 64 comments were read. Of 23 people only the 20 who spoke last were looked up: what the others wrote does not count."
+            "Only the newest 50 of 73 review threads, 42 of 61 comments in long threads, 20 of 21 reviews and 30 of 64 comments were read. Only the last 20 of 23 commenters were checked; the others' comments do not count."
         );
     }
 
@@ -340,7 +340,7 @@ pub(crate) mod tests {
         assert!(said(&card).contains("\nReviews: none.\n"), "{}", said(&card));
         let list = PartlyRead { what: PolledList::People, read: 20, total: 23 };
         seen_mut(&mut card).unread = vec![list];
-        assert!(said(&card).contains("\nReviews: none among what was read.\n"), "{}", said(&card));
+        assert!(said(&card).contains("\nReviews: none in the part read.\n"), "{}", said(&card));
     }
 
     #[test]

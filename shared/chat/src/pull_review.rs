@@ -31,7 +31,7 @@ pub(crate) fn commit(card: &ReviewCard) -> &str {
 pub(crate) fn comments(card: &ReviewCard) -> String {
     let apart = match card.draft.apart.len() {
         0 => String::new(),
-        n => format!(", and {n} that the diff has no line for: they become part of the text"),
+        n => format!(", and {n} outside the diff, added to the text"),
     };
     match card.draft.comments.len() {
         1 => format!("1 comment on lines{apart}."),

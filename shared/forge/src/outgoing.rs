@@ -214,7 +214,7 @@ fn follow(
         );
     }
     let Some(newest) = pack.commit(head) else {
-        return refused("The newest commit is not among what came out of the sandbox. Try again.");
+        return refused("The sandbox did not send the newest commit. Try again.");
     };
     let mut found = 1;
     let mut seen = BTreeSet::from([*head]);

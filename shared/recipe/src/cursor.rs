@@ -23,14 +23,14 @@ pub(crate) fn find(files: &ProjectFiles) -> Option<Recipe> {
 }
 
 fn fill(root: &RecipeNode, out: &mut Gathered) -> Result<(), Unread> {
-    let pairs = root.map().ok_or_else(|| Unread::at(root.line, "no object: begin with `{`"))?;
+    let pairs = root.map().ok_or_else(|| Unread::at(root.line, "not an object: begin with `{`"))?;
     for Pair { key, line, value } in pairs.iter().filter(|pair| pair.value.asks()) {
         let when = match key.as_str() {
             "install" => RunsAt::SetUp,
             "start" => RunsAt::Start,
             _ => continue,
         };
-        let step = value.text().ok_or("is no text: it is not run");
+        let step = value.text().ok_or("is not text: it is not run");
         out.step(when, *line, key, step.and_then(|run| steps::step(None, "", run)));
     }
     out.refuse_keys(pairs, &KNOWN);

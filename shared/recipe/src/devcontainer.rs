@@ -112,7 +112,7 @@ fn read(files: &ProjectFiles, path: &str) -> Option<Recipe> {
 }
 
 fn fill(root: &RecipeNode, out: &mut Gathered) -> Result<(), Unread> {
-    let pairs = root.map().ok_or_else(|| Unread::at(root.line, "no object: begin with `{`"))?;
+    let pairs = root.map().ok_or_else(|| Unread::at(root.line, "not an object: begin with `{`"))?;
     let at = |name: &str| pairs.iter().find(|pair| pair.key == name && pair.value.asks());
     for (name, when) in COMMANDS {
         if let Some(pair) = at(name) {
@@ -124,7 +124,7 @@ fn fill(root: &RecipeNode, out: &mut Gathered) -> Result<(), Unread> {
     for name in ["containerEnv", "remoteEnv"] {
         let Some(Pair { line, value, .. }) = at(name) else { continue };
         if value.map().is_none() {
-            out.refuse_at(*line, name, "is no object: it is left out");
+            out.refuse_at(*line, name, "is not an object: it is left out");
         }
         let (unset, set): (Vec<Pair>, Vec<Pair>) = value
             .map()
@@ -229,14 +229,14 @@ fn has_placeholder(text: &str, with_folder: bool) -> bool {
 
 fn ports(pair: &Pair, out: &mut Gathered) {
     let Some(list) = pair.value.list() else {
-        return out.refuse_at(pair.line, &pair.key, "is no list: it is left out");
+        return out.refuse_at(pair.line, &pair.key, "is not a list: it is left out");
     };
     for item in list {
         match item.port() {
             Some(port) => out.port(item.line, port),
             None => {
                 let written = item.scalar().unwrap_or("a port");
-                out.refuse_at(item.line, written, "is no port of the sandbox: it is left out");
+                out.refuse_at(item.line, written, "is not a port of the sandbox: it is left out");
             }
         }
     }

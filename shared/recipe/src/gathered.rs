@@ -176,7 +176,7 @@ impl Gathered {
     /// The recipe, without anything in it if there is too much.
     pub(crate) fn finish(mut self) -> Recipe {
         if self.untold > 0 {
-            self.recipe.refused.push(format!("{} more are not honoured.", self.untold));
+            self.recipe.refused.push(format!("{} more are ignored.", self.untold));
         }
         bounded(self.recipe).unwrap_or_else(|unread| unreadable(&self.path, &unread))
     }

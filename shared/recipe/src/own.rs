@@ -85,7 +85,7 @@ fn repository(item: &RecipeNode) -> Result<String, String> {
 }
 
 fn unknown(key: &str, line: usize, keys: &[&str]) -> Unread {
-    let words = format!("{} is no key; the nearest is `{}`", code(key), nearest(key, keys));
+    let words = format!("{} is not a key; the nearest is `{}`", code(key), nearest(key, keys));
     Unread::at(line, words)
 }
 

@@ -116,7 +116,7 @@ fn tool(line: usize, name: &str, version: Option<&str>, out: &mut Gathered) {
         out.tool(name, version);
     } else {
         let said = format!("{name} {version}");
-        out.refuse_at(line, said.trim(), "is no tool with its version: it is left out");
+        out.refuse_at(line, said.trim(), "is not a tool with its version: it is left out");
     }
 }
 

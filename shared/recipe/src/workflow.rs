@@ -10,7 +10,7 @@ use crate::{steps, syntax, variables};
 
 const PATH: &str = ".github/workflows/copilot-setup-steps.yml";
 const JOB: &str = "copilot-setup-steps";
-const EXPRESSION: &str = "has a value that GitHub would put in: write it as a constant";
+const EXPRESSION: &str = "has a value that only GitHub fills in: write it as a constant";
 const CONDITION: &str = "is a condition, which is not evaluated: it is taken as true";
 /// Files that a runner reads after each step.
 const RUNNER_FILES: [&str; 4] =
@@ -121,7 +121,7 @@ fn fault(
         return Some("has a condition, which is not evaluated: it is not run");
     }
     if [Some(run), folder, shell].into_iter().flatten().any(|text| text.contains("${{")) {
-        return Some("has a value that GitHub would put in: it is not run");
+        return Some("has a value that only GitHub fills in: it is not run");
     }
     if RUNNER_FILES.iter().any(|file| run.contains(file)) {
         return Some("writes to a file of GitHub's runners: it is not run");
@@ -164,7 +164,7 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
     };
     out.service(service);
     if tag != "latest" {
-        out.refuse_at(line, image, "comes in the version that the sandbox has");
+        out.refuse_at(line, image, "has the sandbox's version");
     }
     for variable in ["POSTGRES_USER", "POSTGRES_DB"] {
         let asked = value.get("env").and_then(|env| env.get(variable));

@@ -1,4 +1,4 @@
-//! How figures are counted. When they are measured is no matter of a test.
+//! How figures are counted; their measurement is not tested.
 
 #[path = "../benches/speed/figures.rs"]
 mod figures;

@@ -1,4 +1,4 @@
-//! Whose the time is from a message to its prompt, of calls as each place has them.
+//! The shares of the time from a message to its prompt, for calls of each place.
 
 #![allow(dead_code, reason = "of the bench's modules a part is used here")]
 
@@ -43,7 +43,7 @@ fn async_sandbox_boot_counts_as_provider() {
     let calls = vec![
         call(Peer::Aws, "table", 100, 110),
         call(Peer::Provider, "create sandbox", 112, 122),
-        // A look in vain is no time of its own while the sandbox comes up; up at 300, seen at 340.
+        // A poll without a result does not count separately while the sandbox comes up; up at 300, seen at 340.
         call(Peer::Provider, "read sandbox", 172, 176),
         call(Peer::Provider, "read sandbox", 340, 345),
         call(Peer::Provider, "run a script", 350, 400),
@@ -53,14 +53,14 @@ fn async_sandbox_boot_counts_as_provider() {
         call(Peer::Agent, "make a session", 2_041, 2_141),
         call(Peer::Chat, "edit the card", 2_141, 2_151),
         call(Peer::Agent, "send the prompt", 2_152, 2_162),
-        // What comes after it counts for nothing.
+        // Later calls do not count.
         call(Peer::Agent, "event stream", 2_163, 9_000),
     ];
     assert_eq!(
         shares(calls, 300, (380, 2_000)),
         Shares {
             whole: 2_062.0,
-            // 112 to 300, a look of 5, and the script until the server was started.
+            // 112 to 300, a poll of 5, and the script until the server was started.
             provider: 188.0 + 5.0 + 30.0,
             // The boot, and three calls.
             agent: 1_620.0 + 10.0 + 100.0 + 10.0,
@@ -92,12 +92,12 @@ fn blocking_start_counts_only_its_call() {
 fn host_time_counts_only_while_awaited() {
     let mut wire = Wire::opened(at(110));
     wire.answered(at(130), 40);
-    // A command, and what is fed to it: between the two nobody waits for the host.
+    // A command and its input: between the two nobody waits for the host.
     wire.said(at(135), 100);
     wire.said(at(137), 100);
     wire.answered(at(150), 20);
     wire.answered(at(197), 20);
-    // The channel is closed, to which nobody answers, and later the agent is asked over the same connection.
+    // The channel is closed, which nobody answers, and later the agent is asked over the same connection.
     wire.said(at(198), 10);
     wire.said(at(1_040), 300);
     wire.answered(at(1_060), 300);

@@ -1,4 +1,4 @@
-//! What is read out of the calls of a turn, and how it is drawn.
+//! What is read from a turn's calls, and how it is drawn.
 
 #[path = "../benches/speed/trips.rs"]
 mod trips;
@@ -27,7 +27,7 @@ fn call(name: &str, begun_ms: u64, ended_ms: u64, digest: u8) -> Call {
 fn overlapping_calls_share_one_round_trip() {
     let calls = [
         call("load", 0, 20, 0),
-        // Both at once, then what waited for the slower of the two.
+        // Both at once, then the call that waited for the slower of the two.
         call("save", 21, 41, 1),
         call("card", 22, 102, 2),
         call("prompt", 103, 143, 3),

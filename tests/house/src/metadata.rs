@@ -1,10 +1,10 @@
-//! What `cargo metadata` says, as far as the rules need it (format version 1).
+//! The output of `cargo metadata`, as far as the rules need it (format version 1).
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// All packages, and what they were resolved to.
+/// All packages and their resolution.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
     /// Those of the workspace and everything below them.
@@ -24,11 +24,11 @@ pub struct Package {
     pub version: String,
     /// Its licence, an SPDX expression.
     pub license: Option<String>,
-    /// Where it comes from; `None` in the workspace.
+    /// Its source; `None` in the workspace.
     pub source: Option<String>,
     /// Its `Cargo.toml`.
     pub manifest_path: PathBuf,
-    /// What it declares.
+    /// Its declared dependencies.
     pub dependencies: Vec<Dependency>,
 }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// Columns of a comment line.
 const COLUMNS_MAX: usize = 120;
-/// Folders that hold nothing of ours, or what was said at its time.
+/// Folders without files of ours, or with records of their time.
 const SKIPPED: [&str; 6] = ["target", ".git", ".bobbin", "node_modules", "generated", "decisions"];
-/// What reads as translated, and the plain word for it (docs use the same words as code).
-const WORDS: [(&str, &str); 9] = [
+/// Phrases that read as translated, and the plain word for each (docs use the same words as code).
+const WORDS: [(&str, &str); 13] = [
     ("what comes of", "the result"),
     ("what came of", "the result"),
     ("what becomes of", "what happens to"),
@@ -18,9 +18,13 @@ const WORDS: [(&str, &str); 9] = [
     ("control lane", "control messages"),
     ("gives it back", "retries it"),
     ("is given back", "is retried"),
+    ("control word", "control message"),
+    ("for want of", "because there is no"),
+    ("so many of", "this many of"),
+    ("looked at just now", "checked just now"),
 ];
 
-/// What is untidy below this folder, a line each.
+/// The untidy places below this folder, a line each.
 ///
 /// # Panics
 /// If a file of the workspace cannot be read.

@@ -1,5 +1,5 @@
-//! A server on loopback for tests of HTTP clients: it answers from a script, keeps what it was asked, and ends with its
-//! value. What behaves like a platform is none of it: that is an emulator's (`infra/local`).
+//! A server on loopback for tests of HTTP clients: it answers from a script, keeps its requests, and ends with its
+//! value. It does not behave like a platform: that is an emulator's task (`infra/local`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,7 +79,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -137,7 +137,7 @@ impl Server {
         locked(&self.script).received.clone()
     }
 
-    /// The lines of what came.
+    /// The lines of the input.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let received = &locked(&self.script).received;

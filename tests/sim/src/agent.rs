@@ -1,7 +1,7 @@
-//! The agent in a simulated sandbox. As OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one
-//! that it has already, with an abort, and what its message list says. Or run by the daemon, which knows each prompt by
-//! its id, works on one after the other, and says of one that was cut that it was. How a run stands is read from either
-//! by the product.
+//! The agent in a simulated sandbox. It behaves as OpenCode 1.18.33 was measured: how it treats a prompt, a prompt that
+//! it already has and an abort, and what its message list says. Or the daemon runs it: that knows each prompt by its
+//! id, works on one at a time, and reports when one was cut off. The product itself reads the state of a run from
+//! either.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use serde_json::json;
 
 /// What every run answers.
 const ANSWER: &str = "two parts";
-/// OpenCode's own session of a thread.
+/// OpenCode's session of a thread.
 const SESSION: &str = "ses_1";
 
-/// All that one agent was given.
+/// All that one agent received.
 #[derive(Debug, Clone, Default)]
 pub struct Agent {
     /// By message id.
     runs: BTreeMap<String, Run>,
-    /// Sendings that it took, so that two of one moment have an order.
+    /// Number of prompts taken, to order those of the same moment.
     taken: u32,
-    /// The daemon runs it, in sessions of its own.
+    /// The daemon runs it, in its own sessions.
     is_native: bool,
 }
 
@@ -38,28 +38,28 @@ pub struct Run {
     pub turn: usize,
     /// Where it works.
     pub workspace: String,
-    /// When it comes to its end; none: never by itself.
+    /// When it ends; `None`: never by itself.
     pub ends_ms: Option<Ms>,
     /// It ends in an error.
     pub error: bool,
-    /// Whoever follows it dies of what it answers.
+    /// The worker that follows it crashes.
     pub kills: bool,
     /// A question that waits for a person from this time on, until it is closed.
     pub ask: Option<(Ms, bool)>,
-    /// When it was last sent, and as which of all sendings.
+    /// When it was last sent, and its number among all sends.
     sent: (Ms, u32),
     began_ms: Ms,
-    /// When it began before its server went away.
+    /// When it began, before its server stopped.
     broken: Vec<Ms>,
     is_broken: bool,
     aborted: bool,
     /// When it was aborted.
     aborted_ms: Option<Ms>,
-    /// What its model's steps take and cost; `None`: they cost nothing.
+    /// Duration and cost of its model's steps; `None`: they cost nothing.
     pub step: Option<Step>,
 }
 
-/// A step of a model.
+/// One step of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// How long it takes.
@@ -68,19 +68,19 @@ pub struct Step {
     pub cost: MicroUsd,
 }
 
-/// What became of a sending.
+/// What the agent did with a sent prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// A run begins for it.
     Begins,
-    /// The agent has it already; what was broken off goes on.
+    /// The agent already has it; an interrupted run continues.
     Known,
-    /// It has it already, and newer ones: it is moved behind them, and a second run begins for it.
+    /// The agent already has it and newer ones: it moves behind them, and a second run begins.
     BeginsAgain,
 }
 
 impl Run {
-    /// One that begins now.
+    /// A run that begins now.
     pub fn new(turn: usize, ends_ms: Option<Ms>) -> Self {
         Self {
             turn,
@@ -99,7 +99,7 @@ impl Run {
         }
     }
 
-    /// A person is asked, and has not answered.
+    /// A person was asked and has not answered.
     pub fn asks(&self, now_ms: Ms) -> bool {
         let open = self.ask.is_some_and(|(at, open)| open && at <= now_ms);
         open && !self.aborted && !self.is_broken
@@ -111,7 +111,7 @@ impl Run {
         !self.is_broken && !self.aborted && !ended
     }
 
-    /// Its steps that are complete, and whether another was begun and cut off.
+    /// Its complete steps, and whether another was cut off.
     fn steps(&self, now_ms: Ms) -> (u64, bool) {
         let Some(step) = self.step else { return (0, false) };
         let end_ms = self.aborted_ms.unwrap_or(now_ms).min(self.ends_ms.unwrap_or(Ms::MAX));
@@ -129,14 +129,14 @@ impl Run {
         self.step.map_or(0, |step| step.cost * (complete + u64::from(is_cut)))
     }
 
-    /// It came to its end by itself.
+    /// It ended by itself.
     pub fn came_to_its_end(&self, now_ms: Ms) -> bool {
         !self.is_broken && !self.aborted && !self.goes_on(now_ms)
     }
 }
 
 impl Agent {
-    /// One that the daemon runs, or OpenCode by itself.
+    /// An agent run by the daemon, or OpenCode alone.
     pub fn new(is_native: bool) -> Self {
         Self { is_native, ..Self::default() }
     }
@@ -153,7 +153,7 @@ impl Agent {
         self.runs.values_mut()
     }
 
-    /// Takes a prompt. What was broken off goes on with the newest one, as far as `together` has it.
+    /// Takes a prompt. An interrupted run continues with the newest prompt, within `together`.
     pub fn take(
         &mut self,
         message: &str,
@@ -193,7 +193,7 @@ impl Agent {
         what
     }
 
-    /// As the daemon takes it: once by its id, and one that was cut once more where that is wanted.
+    /// Like the daemon: takes each id once, and a cut prompt once more on request.
     fn take_once(
         &mut self,
         message: &str,
@@ -217,7 +217,7 @@ impl Agent {
         }
     }
 
-    /// What the daemon says of a prompt.
+    /// What the daemon reports of a prompt.
     fn state(&self, message: &str, now_ms: Ms) -> TurnState {
         match self.runs.get(message) {
             None => TurnState::NotSeen,
@@ -229,7 +229,7 @@ impl Agent {
         }
     }
 
-    /// How the run of these prompts stands, as the daemon says it.
+    /// The state of these prompts' run, as the daemon reports it.
     fn standing(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
         let all: Vec<&str> =
             std::iter::once(message).chain(further.iter().map(String::as_str)).collect();
@@ -264,14 +264,13 @@ impl Agent {
         })
     }
 
-    /// Its server went away: what it worked on is broken off, and nothing of it goes on by itself.
+    /// Its server stops: the work is interrupted, and none of it continues by itself.
     pub fn dies(&mut self, now_ms: Ms) {
         let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
         going.for_each(|run| run.is_broken = true);
     }
 
-    /// As the adapters do: of OpenCode's nothing is aborted while the newest prompt is none of these, of the daemon's
-    /// these alone.
+    /// Like the adapters: OpenCode aborts only if the newest prompt is one of these; the daemon aborts just these.
     pub fn abort(&mut self, messages: &[String], now_ms: Ms) {
         if self.is_native {
             let ours = self.runs.iter_mut().filter(|(id, _)| messages.contains(id));
@@ -287,7 +286,7 @@ impl Agent {
         }
     }
 
-    /// What a look at the run of these prompts sees of its cost: complete steps.
+    /// The cost that a poll of this run sees: complete steps.
     pub fn spent(&self, message: &str, further: &[String], now_ms: Ms) -> MicroUsd {
         let runs = self.runs.iter().filter(|(id, _)| *id == message || further.contains(id));
         let seen = runs.map(|(_, run)| run.step.map_or(0, |step| step.cost * run.steps(now_ms).0));
@@ -299,13 +298,13 @@ impl Agent {
         self.runs.values().map(|run| run.billed(now_ms)).sum()
     }
 
-    /// The session's status, and its messages in the order of time, in which OpenCode lists them.
+    /// The session's status, and its messages by time, as OpenCode lists them.
     fn listed(&self, now_ms: Ms) -> (Option<OpenCodeStatus>, Vec<OpenCodeMessage>) {
         let busy = self.runs.values().any(|run| run.goes_on(now_ms));
         let mut messages: Vec<OpenCodeMessage> = Vec::new();
         let read = |value| serde_json::from_value(value).expect("a message");
         for (id, run) in &self.runs {
-            // Two of one moment, in their order.
+            // Orders two of the same moment.
             let sent = run.sent.0 as f64 + f64::from(run.sent.1) / 1_000_000.0;
             messages.push(read(json!({
                 "info": {"id": id, "sessionID": SESSION, "role": "user", "time": {"created": sent}},
@@ -364,7 +363,7 @@ impl Agent {
         (busy.then_some(OpenCodeStatus::Busy), messages)
     }
 
-    /// How the run of this prompt stands, by the product's own reading.
+    /// The state of this prompt's run, as the product reads it.
     fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
         if self.is_native {
             return self.standing(message, further, now_ms);
@@ -373,7 +372,7 @@ impl Agent {
         conclude(&messages, message, further, status.as_ref())
     }
 
-    /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
+    /// The result of a run: its answer, or that nothing works on it; `None` while it continues.
     pub fn follow(
         &self,
         message: &str,
@@ -383,7 +382,7 @@ impl Agent {
         match self.verdict(message, further, now_ms) {
             RunState::Busy => None,
             RunState::Done(answer) => Some(Some(RunAnswer {
-                // Of several prompts each was answered; the world's chat counts the parts of one answer.
+                // Each of several prompts was answered; the world's chat counts the parts of one answer.
                 text: if answer.text.is_empty() { answer.text } else { ANSWER.to_owned() },
                 ..answer
             })),
@@ -391,7 +390,7 @@ impl Agent {
         }
     }
 
-    /// What it knows of a prompt.
+    /// What it knows about a prompt.
     pub fn find(&self, message: &str, now_ms: Ms) -> PromptState {
         if self.is_native {
             return known(self.state(message, now_ms));

@@ -1,5 +1,5 @@
-//! Control messages's word for a prompt that waits: by the product's own decisions on what is on record, with time
-//! between its steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
+//! Announces a waiting prompt with the product's own decisions, a step at a time. Like Slack, its chat finds a post
+//! only by reading the thread.
 
 use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
 use bobbin_core::base::limits::RecordLimits;
@@ -12,24 +12,24 @@ use bobbin_core::records::usage::Usage;
 use super::plan::{Deed, Out};
 use super::state::Inner;
 
-/// A step may take so long.
+/// A step takes at most this long.
 const STEP_MS: u64 = 4_000;
-/// Its message is retried for so long.
+/// Its message is retried for this long.
 const AGAIN_MS: u64 = 2_000;
 
-/// Where it stands.
+/// Where the announcement is.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Announcing {
-    /// Before it is read how many are before it.
+    /// Next: count the prompts before it.
     Begins(TurnId, Prompt),
-    /// The flag stands; before it is looked for the card.
+    /// The flag is set. Next: look for the card.
     Looks(TurnId),
-    /// Before the card arrives that was not there.
+    /// There was no card. Next: post it.
     Posts(TurnId),
-    /// The card stands; before it is read whether its turn waits.
+    /// The card is posted. Next: check whether its turn still waits.
     Settles(TurnId, PostRef),
-    /// Its turn had begun: before the flag is read again.
+    /// Its turn had begun. Next: read the flag again.
     Again(TurnId),
 }
 
@@ -40,7 +40,7 @@ impl Inner {
         };
         let next = match at {
             at if self.is_out(Out::Table) || self.is_out(Out::Writes) => {
-                // What stands is seen to; the rest is only a picture, and the prompt is worked on all the same.
+                // A posted card is settled; anything else is only a picture, and the prompt runs all the same.
                 if let Announcing::Settles(..) | Announcing::Again(_) = at {
                     self.announces_later(place, Some(at), AGAIN_MS);
                 }
@@ -125,7 +125,7 @@ impl Inner {
         let id = post_key(&here.thread, &turn, &PostKind::Card);
         let channel = here.thread.to_string();
         if here.posts.contains_key(&id) {
-            // Its turn was quicker, and neither saw the other's.
+            // Its turn was faster, and neither saw the other's card.
             self.met.insert("announced twice");
             let id = format!("{id}-announced");
             here.posts.insert(id.clone(), PostKind::Card);
@@ -140,7 +140,7 @@ impl Inner {
         Some(Announcing::Settles(turn, PostRef { channel, id }))
     }
 
-    /// What is next, and after how long at least.
+    /// The next step, and how long it takes at least.
     fn settles(&mut self, place: usize, turn: TurnId, at: PostRef) -> (Option<Announcing>, u64) {
         let forgets = self.forgets_announced;
         let here = &mut self.places[place];

@@ -1,4 +1,4 @@
-//! Very many turns that all run at the same time on few executions, in virtual time.
+//! Very many turns that run at the same time on few executions, in virtual time.
 
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::{Limits, TenantLimits};
@@ -10,48 +10,47 @@ use super::world::World;
 use crate::dice::Dice;
 use crate::promises;
 
-/// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and
-/// for looks. Looks come late all the same while some begin at the same moment, so those are judged from when all are
-/// at work.
+/// A new sandbox occupies an execution this long, so prompts arrive no faster than executions allow; polls are judged
+/// once all turns run.
 const BEGIN_MS: u64 = 12_000;
-/// After the last prompt until Stop is pressed, half of it until all are at work; and from then on until the first run
-/// ends.
+/// Time from the last prompt to Stop, of which half is for all turns to start; and from Stop to the end of the first
+/// run.
 const MORE_MS: u64 = 2 * 60_000;
-/// Of so many turns one is stopped, once all are at work.
+/// One in this many turns is stopped, once all run.
 const STOPPED_OF: usize = 50;
-/// A Stop has told its end within this time.
+/// A Stop reports its turn's end within this time.
 pub const STOP_MS_MAX: u64 = 2_000;
 
-/// How many, and on what.
+/// The numbers of a crowd.
 #[derive(Debug, Clone, Copy)]
 pub struct Crowd {
     /// Threads, each with one turn.
     pub turns: usize,
     /// Executions of the worker for messages.
     pub executions: usize,
-    /// What every call takes, in milliseconds; a look is three of them.
+    /// What every call takes, in milliseconds; a poll is three calls.
     pub call_ms: u64,
     pub seed: u64,
 }
 
-/// The result of it.
+/// The result of a crowd.
 #[derive(Debug, Clone, Copy)]
 pub struct Came {
-    /// Until all were at work, and from then on.
+    /// Polls before all turns ran, and after.
     pub looks_before: Looks,
     pub looks: Looks,
     pub calls: u32,
-    /// From a Stop to the end of its turn on record, at most.
+    /// Longest time from a Stop to its turn's recorded end.
     pub stopped_ms: u64,
 }
 
 impl Crowd {
-    /// Runs it to the end.
+    /// Runs the crowd to its end.
     ///
     /// # Errors
     /// Broken promises: a poll that came later by more than its own interval, a lost turn, a Stop that waited.
     pub fn run(&self) -> Result<Came, String> {
-        // All are of two tenants.
+        // All belong to two tenants.
         let tenant = TenantLimits { sandboxes: 0, ..TenantLimits::DEFAULT };
         let limits = Limits { tenant, ..Limits::DEFAULT };
         let world = World::new(self.turns, self.seed, Trouble::None, limits);
@@ -127,7 +126,7 @@ impl Crowd {
     }
 }
 
-/// Threads have a turn each.
+/// Each thread has one turn.
 fn turn(place: usize) -> String {
     format!("t{place}")
 }

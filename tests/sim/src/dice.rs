@@ -5,7 +5,7 @@
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that always fall alike for this seed.
+    /// Dice that always fall the same way for this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed ^ 0x5851_f42d_4c95_7f2d)
@@ -25,12 +25,12 @@ impl Dice {
         self.next() % bound.max(1)
     }
 
-    /// A place in something of this length.
+    /// An index into something of this length.
     pub fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or_default()
     }
 
-    /// So many times in a thousand.
+    /// True this many times in a thousand.
     pub fn falls(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }

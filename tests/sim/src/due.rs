@@ -1,19 +1,19 @@
-//! An item's place in the index of what is due, and the sweep that is out, as the table keeps them.
+//! An item's place in the due index, and the sweep that is under way, as the table keeps them.
 
 use bobbin_core::base::ids::{Ms, TurnId};
 
-/// What one item says of when it is due.
+/// When one item is due.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// What the index says, and from when.
+    /// What the index shows, and from when.
     index: Vec<(Ms, Option<Ms>)>,
     /// The item's place in it.
     at_ms: Option<Ms>,
-    /// What is due by the record.
+    /// When the record says that it is due.
     armed_ms: Option<Ms>,
     sweep: Option<TurnId>,
     swept_ms: Option<Ms>,
-    /// Sweeps that are done: their messages may still be there.
+    /// Sweeps that are done; their messages may still be queued.
     done: Vec<TurnId>,
 }
 
@@ -25,14 +25,14 @@ impl Due {
         self.index.push((now_ms + lag_ms, self.at_ms));
     }
 
-    /// The index's word: the newest that has arrived.
+    /// What the index shows: the newest entry that has arrived.
     pub fn says(&mut self, now_ms: Ms) -> Option<Ms> {
         let arrived = self.index.iter().rposition(|(at, _)| *at <= now_ms)?;
         self.index.drain(..arrived);
         self.index[0].1
     }
 
-    /// The sweeper means to send a sweep for what was due then; under which id, if that is still so.
+    /// The sweeper wants to send a sweep for what was due at that time: its id, if that is still so.
     pub fn means(
         &mut self,
         seen_ms: Ms,
@@ -55,7 +55,7 @@ impl Due {
         }
     }
 
-    /// It has done its work.
+    /// The sweep is done.
     pub fn is_done(&mut self, id: &TurnId, now_ms: Ms) {
         if self.sweep.as_ref() == Some(id) {
             (self.sweep, self.swept_ms) = (None, None);

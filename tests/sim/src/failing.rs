@@ -25,7 +25,7 @@ fn wait() -> Failure {
     Failure::Wait { after_ms: 0, seen: "429".to_owned() }
 }
 
-/// What an effect needs that may be away.
+/// The service that an effect needs and that may be down.
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
         Effect::Chat(ChatEffect::TellBeside { .. } | ChatEffect::Tell { .. }) => {
@@ -57,7 +57,7 @@ const fn is_in_sandbox(effect: &ForgeEffect) -> bool {
     )
 }
 
-/// What another account shows of a sandbox that is not in it; none: the effect does not look there.
+/// What another account shows of a sandbox that it does not have; `None`: the effect does not look there.
 pub(super) fn not_there(effect: &Effect) -> Option<Event> {
     match effect {
         Effect::Sandbox(SandboxEffect::Count { .. }) => Some(Event::Counted(0)),
@@ -71,7 +71,7 @@ pub(super) fn not_there(effect: &Effect) -> Option<Event> {
             | SandboxEffect::Stop
             | SandboxEffect::Delete,
         ) => Some(Event::Observed(SandboxState::Gone)),
-        // Made there it is as if it were here: nobody looks for it in both.
+        // A sandbox that is created there behaves as if it were here: nobody looks for it in both.
         Effect::Sandbox(SandboxEffect::Create { .. }) => None,
         Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }) => {
             Some(Event::NotSent(Failure::SandboxGone))
@@ -89,7 +89,7 @@ pub(super) fn away_for_now(what: Out) -> Failure {
     Failure::Outage { after_ms: 0, seen: format!("{what:?} is away") }
 }
 
-/// How a call fails that was done, or was not.
+/// How a call fails, done or not.
 pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
     let down = Failure::SandboxDown { seen: "connection reset".to_owned() };
     if let Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }) = effect {

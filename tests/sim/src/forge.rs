@@ -1,4 +1,4 @@
-//! A forge: each thread's repository there, what Bobbin calls it for, and what people do at it.
+//! A forge: each thread's repository, the calls that Bobbin makes, and what people do there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) fn bound() -> BoundForge {
     }
 }
 
-/// The repository that every prompt names; to each thread it is one of its own.
+/// The repository that every prompt names; each thread has its own.
 pub(super) fn repository(name: &str) -> ForgeRepository {
     ForgeRepository {
         installation: 7,
@@ -44,7 +44,7 @@ pub(super) fn repository(name: &str) -> ForgeRepository {
     }
 }
 
-/// A commit that is made of this.
+/// A commit made of these parts.
 fn commit(parts: &[&str]) -> String {
     digest(parts)[..40].to_owned()
 }
@@ -55,9 +55,9 @@ pub struct Repository {
     pub branches: BTreeMap<String, String>,
     /// Branch and state of each pull request, by number.
     pub pulls: Vec<(String, PullRequestSeen)>,
-    /// The planted fault: nobody looks where a branch is before it is moved.
+    /// The planted fault: nobody checks where a branch is before moving it.
     pub overwrites: bool,
-    /// What each commit has that people or Bobbin put on a branch: itself, and what it follows.
+    /// What each commit on a branch contains: itself and its ancestors.
     has: BTreeMap<String, BTreeSet<String>>,
     /// Commits that people have made.
     persons: BTreeSet<String>,
@@ -76,7 +76,7 @@ impl Default for Repository {
 }
 
 impl Repository {
-    /// The end of a push that need not, or must not, be sent.
+    /// The result of a push that need not, or must not, be sent.
     pub fn before(&self, moving: &Moving<'_>) -> Option<PushEnd> {
         let there = self.branches.get(moving.branch).map(String::as_str);
         if there == Some(moving.new) {
@@ -92,7 +92,7 @@ impl Repository {
         Some(seen.clone())
     }
 
-    /// What a commit has, by the forge.
+    /// What a commit contains, as the forge sees it.
     fn had_by(&self, commit: &str) -> BTreeSet<String> {
         self.has.get(commit).cloned().unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl Repository {
 #[derive(Debug, Clone)]
 pub struct Work {
     commit: String,
-    /// Commits that were brought into the sandbox and that it follows, with what those have.
+    /// Fetched commits that it follows, with their ancestors.
     follows: BTreeSet<String>,
 }
 
@@ -122,7 +122,7 @@ pub struct PushCall {
 }
 
 impl SimThread {
-    /// What is brought into a sandbox.
+    /// What is fetched into a sandbox.
     pub(super) fn carried(&self, repository: &ForgeRepository) -> Carried {
         let base = self.forge.branches.get(&repository.branch).cloned();
         Carried { repository: repository.clone(), default: None, folder: None, base }
@@ -134,8 +134,8 @@ impl SimThread {
         agent.map_or(0, |agent| agent.runs().count())
     }
 
-    /// What was done in a sandbox, if anything was: another commit after each prompt, and after each change that no
-    /// prompt made. A prompt merges what was brought before it.
+    /// The work in a sandbox, if any: another commit after each prompt and after each change without a prompt. A prompt
+    /// merges what was fetched before it.
     pub fn work(&self, home: &Home, generation: u32) -> Option<Work> {
         let sandbox = home.sandboxes.get(&generation)?;
         let prompts = self.prompts_in(home, generation);
@@ -155,7 +155,7 @@ impl SimThread {
         Outgoing::Ready { commit, subject: "Add a".to_owned(), files: vec![file], workflows: 0 }
     }
 
-    /// The call that moves a branch, as it is sent now; otherwise what its sender finds before.
+    /// The call that moves a branch, as it is sent now; otherwise what its sender finds first.
     pub fn push_call(
         &self,
         home: &Home,
@@ -184,7 +184,7 @@ impl SimThread {
         }
     }
 
-    /// It reaches the forge, which moves the branch only from where the call says that it is.
+    /// The call reaches the forge, which moves the branch only from the commit that the call names.
     pub(super) fn pushed(&mut self, call: PushCall) -> PushEnd {
         let PushCall { branch, old, new, recorded } = call;
         let old = old.as_deref();
@@ -204,7 +204,7 @@ impl SimThread {
         PushEnd::Done { changed: Vec::new() }
     }
 
-    /// A push that finds the branch elsewhere brings what is there into the sandbox, beside the checkout.
+    /// A push that finds the branch elsewhere fetches its commits into the sandbox, beside the checkout.
     pub(super) fn pushes(
         &mut self,
         home: &mut Home,
@@ -218,7 +218,7 @@ impl SimThread {
                 PushEnd::Theirs { at }
             }
             Err(ended) => {
-                // A new sandbox has not what was brought into the one before.
+                // A new sandbox lacks what was fetched into the one before.
                 if let (PushEnd::Refused { .. }, Some(old)) = (&ended, moving.old) {
                     self.bring(home, generation, old);
                 }
@@ -234,7 +234,7 @@ impl SimThread {
         }
     }
 
-    /// The planted fault: what the sandbox has is pushed, whatever was shown.
+    /// The planted fault: pushes what the sandbox has, whatever was shown.
     pub(super) fn pushes_unshown(
         &mut self,
         home: &mut Home,
@@ -247,7 +247,7 @@ impl SimThread {
         }
     }
 
-    /// A pull request is wanted, and nobody looks for an earlier one: the forge has one open at most for each branch.
+    /// A pull request is opened, and nobody looks for an earlier one: the forge has at most one open for each branch.
     pub(super) fn requested(&mut self, branch: &str, is_draft: bool) -> Opened {
         if !self.forge.branches.contains_key(branch) || self.forge.is_open(branch) {
             return Opened::Refused { why: "Validation Failed".to_owned() };
@@ -260,7 +260,7 @@ impl SimThread {
         Opened::There(seen)
     }
 
-    /// A person does something at the forge. False: there is nothing to do it with.
+    /// A person does something at the forge. False: there was nothing to do it with.
     fn at_forge(&mut self, what: AtForge) -> bool {
         let publication =
             self.record.as_ref().and_then(|record| record.published.publication.as_ref());
@@ -285,7 +285,7 @@ impl SimThread {
                 is_merged
             }
             AtForge::Closes => self.closes(&branch, PullRequestState::Closed),
-            // The forge closes what has it for its head.
+            // The forge closes the pull request with this head.
             AtForge::Deletes => {
                 self.closes(&branch, PullRequestState::Closed);
                 self.forge.branches.remove(&branch).is_some()
@@ -293,7 +293,7 @@ impl SimThread {
         }
     }
 
-    /// The open pull request of a branch is open no more. False: there is none.
+    /// Closes or merges the branch's open pull request. False: there is none.
     fn closes(&mut self, branch: &str, to: PullRequestState) -> bool {
         let newest = self.forge.pulls.iter_mut().rev().find(|(head, _)| head == branch);
         let Some((_, seen)) = newest.filter(|(_, seen)| seen.state == PullRequestState::Open)
@@ -307,7 +307,7 @@ impl SimThread {
 }
 
 impl Inner {
-    /// Somebody presses on the newest or the oldest proposal that stands in the thread, if there is one.
+    /// Somebody presses on the newest or the oldest proposal in the thread, if there is one.
     pub(super) fn press(&mut self, place: usize, id: &str, is_oldest: bool) {
         let here = &self.places[place];
         let proposals = &here.proposals;
@@ -339,7 +339,7 @@ impl Inner {
         }
     }
 
-    /// Files change that no prompt changes.
+    /// Files change without a prompt.
     pub(super) fn files_change(&mut self, place: usize) {
         let sandboxes = &mut self.places[place].home.sandboxes;
         if let Some(mut sandbox) = sandboxes.last_entry() {
@@ -347,7 +347,7 @@ impl Inner {
         }
     }
 
-    /// Who manages the thread's tenant opens all repositories to it, or closes them.
+    /// A manager of the thread's tenant opens all repositories to it, or closes them.
     pub(super) fn opens(&mut self, place: usize, are_open: bool) {
         let lists = &mut self.places[place].settings.repositories;
         if are_open {

@@ -1,5 +1,5 @@
-//! One of our sandboxes, and all that belongs to it: its record, the group in which its life cycle travels, what the
-//! provider has of it, and the servers in there.
+//! One of our sandboxes and what belongs to it: its record, the group of its lifecycle messages, its state at the
+//! provider, and its servers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,60 +17,60 @@ use super::services::silent;
 use super::thread::SimThread;
 use crate::promises::Fact;
 
-/// Who calls the provider.
+/// The caller of the provider.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
-    /// For which thread.
+    /// The thread that it works for.
     pub place: usize,
-    /// For that one's turn.
+    /// Whether it works for that thread's turn.
     pub is_turn: bool,
 }
 
-/// A sandbox of ours.
+/// One of our sandboxes.
 #[derive(Default)]
 pub struct Home {
     pub record: Option<SandboxRecord>,
     pub queue: VecDeque<Entry>,
-    /// The provider's, by generation.
+    /// The provider's sandboxes, by generation.
     pub sandboxes: BTreeMap<u32, Sandbox>,
-    /// Those that the provider shows nobody, and until when.
+    /// Sandboxes that the provider hides, and until when.
     hidden: BTreeMap<u32, (Ms, Sandbox)>,
     /// Generations that were deleted.
     pub deleted: BTreeSet<u32>,
-    /// Generations whose deletion a person asked for and somebody began.
+    /// Generations that a person asked to delete and somebody began to.
     pub unwanted: BTreeSet<u32>,
-    /// A person asked that it is stopped, and somebody began.
+    /// A person asked to stop it, and somebody began to.
     pub pause_wanted: bool,
-    /// When its record's phase was written, and when each turn that uses it began to: workers' clocks differ.
+    /// When its record's phase was written, and when each turn that uses it began: workers' clocks differ.
     pub phase_kept_ms: Ms,
     pub uses: BTreeMap<(ThreadKey, TurnId), Ms>,
-    /// When a sweep last read whether the agent that works in it by tools is at work.
+    /// When a sweep last checked whether the agent that uses it through tools is at work.
     pub looked_ms: Option<Ms>,
-    /// The provider goes by the wall clock: from its start a sandbox runs for so long.
+    /// The provider uses the wall clock: a sandbox runs this long from its start.
     pub session_ms: Option<u64>,
-    /// It puts no end off: the hard one has come.
+    /// It cannot be extended: it has reached its hard end.
     pub never_extends: bool,
-    /// Snapshots that stand at the provider, and from when each is ready.
+    /// Snapshots at the provider, and when each is ready.
     pub snapshots: BTreeMap<String, Ms>,
-    /// The wake-up that was last asked for.
+    /// The wake-up that was requested last.
     pub wake_ms: Option<Ms>,
     /// Threads (by place) that have worked in it.
     pub users: BTreeSet<usize>,
-    /// What happened to it, whoever works in it.
+    /// What happened to it, in any thread.
     pub facts: Vec<Fact>,
     /// When it is due.
     pub due: Due,
-    /// Nobody reaches its servers before this time.
+    /// Its servers are unreachable until this time.
     cut_until_ms: Ms,
 }
 
 impl Home {
-    /// The one of this place's thread.
+    /// The home of this place's thread.
     pub fn of(place: usize) -> Self {
         Self { users: [place].into(), ..Self::default() }
     }
 
-    /// Keeps a record that was written, as the table does: what was only seen is not kept.
+    /// Keeps a written record as the table does: observations are not kept.
     pub fn keep(&mut self, record: &SandboxRecord, now_ms: Ms, lag_ms: u64) {
         let stored = SandboxRecord::decode(&record.encode()).expect("a record can be read");
         if self.record.as_ref().is_none_or(|before| before.phase != stored.phase) {
@@ -91,7 +91,7 @@ impl Home {
         all.filter(|one| **one == generation).count()
     }
 
-    /// The snapshot that was asked for at this time.
+    /// The snapshot that was requested at this time.
     pub fn snapshot(
         &mut self,
         generation: u32,
@@ -107,7 +107,7 @@ impl Home {
         Ok((name, seen))
     }
 
-    /// How the provider says that it stands.
+    /// Its state, as the provider reports it.
     pub fn stands(&self, generation: u32, now_ms: Ms) -> SandboxState {
         match self.sandboxes.get(&generation) {
             None => SandboxState::Gone,
@@ -153,7 +153,7 @@ impl Home {
         }
     }
 
-    /// Who follows a run tells the provider that work goes on.
+    /// The worker that follows a run tells the provider that work continues.
     pub fn extend(&mut self, generation: u32, now_ms: Ms) {
         if let (Some(session_ms), false) = (self.session_ms, self.never_extends)
             && let Some(sandbox) = self.sandboxes.get_mut(&generation)
@@ -162,7 +162,7 @@ impl Home {
         }
     }
 
-    /// The generation whose agent's server runs.
+    /// The generation whose agent server runs.
     pub fn serving(&self, now_ms: Ms) -> Option<u32> {
         let mut all = self.sandboxes.iter().rev();
         let serving =
@@ -181,18 +181,18 @@ impl Home {
         RuntimeMode::recorded_as(recorded) == Some(RuntimeMode::Bare)
     }
 
-    /// Whether the provider goes by the wall clock.
+    /// Whether the provider uses the wall clock.
     pub const fn is_clocked(&self) -> bool {
         self.session_ms.is_some()
     }
 
-    /// When the next sandbox's time is over.
+    /// When the next sandbox ends.
     pub fn next_end_ms(&self) -> Option<Ms> {
         let running = self.sandboxes.values().filter(|one| !one.stopped);
         running.filter_map(|one| one.ends_ms).min()
     }
 
-    /// Stops those whose time is over, whatever they are doing; true: there was one.
+    /// Stops the sandboxes whose time is over, even at work; true: there was one.
     pub fn time_is_over(&mut self, now_ms: Ms) -> bool {
         let is_over = |one: &Sandbox| !one.stopped && one.ends_ms.is_some_and(|at| at <= now_ms);
         let over: Vec<u32> = self
@@ -208,7 +208,7 @@ impl Home {
         !over.is_empty()
     }
 
-    /// A call reaches the provider. A stop or delete may hit what it must not: a turn of one of these threads.
+    /// A call reaches the provider. A stop or delete may wrongly hit a turn of one of these threads.
     pub fn land(&mut self, from: Caller, call: Late, threads: &mut [SimThread], now_ms: Ms) {
         match call {
             Late::Create(generation) => self.create(generation, now_ms, 1_000, false),
@@ -220,7 +220,7 @@ impl Home {
                 if !by_person {
                     self.hits(from, generation, threads, now_ms);
                 }
-                // What a turn of another thread had yet to read of its answer goes with it.
+                // The part of an answer that another thread's turn had not read yet is lost with it.
                 if by_person || self.unwanted.contains(&generation) {
                     self.users.iter().for_each(|place| threads[*place].withheld());
                 }
@@ -239,14 +239,14 @@ impl Home {
         }
     }
 
-    /// What works in this generation, by its record or in truth.
+    /// What works in this generation, on record or in fact.
     fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
-        // A person wants it deleted, whoever carries that out in the end.
+        // A person wants it deleted, no matter who does it.
         if self.unwanted.contains(&generation) {
             return;
         }
         let record = self.record.as_ref();
-        // A turn that waits until it is stopped or deleted has nothing at work in it.
+        // A turn that waits for its stop or deletion has nothing at work in it.
         let present = record.filter(|record| {
             let is_wanted =
                 matches!(record.phase, Phase::Creating | Phase::Active | Phase::Resuming);
@@ -258,7 +258,7 @@ impl Home {
             let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
                 continue;
             };
-            // Its own turn deletes what it finds half deleted, to make it anew.
+            // Its own turn deletes a half-deleted sandbox to create it again.
             let is_own = from.is_turn && from.place == place;
             let in_use =
                 present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
@@ -288,7 +288,7 @@ impl Home {
         }
     }
 
-    /// The provider shows the newest to nobody until then, by name or in a list; it stands still meanwhile.
+    /// The provider hides the newest one until then, by name and in lists; meanwhile it does not run.
     pub fn hides(&mut self, now_ms: Ms, until_ms: Ms) {
         self.stops_by_itself(now_ms);
         if let Some((generation, sandbox)) = self.sandboxes.pop_last() {
@@ -316,19 +316,19 @@ impl Home {
         }
     }
 
-    /// The way to its servers leads nowhere for a while, and what runs there goes on.
+    /// Its servers are unreachable for a while; what runs there continues.
     pub fn cut(&mut self, until_ms: Ms) {
         self.cut_until_ms = until_ms;
     }
 
-    /// A server is ended and started anew, also where nobody can hear from it.
+    /// A server is ended and started again, even if it is unreachable.
     pub fn restart(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
             sandbox.dies(now_ms);
         }
     }
 
-    /// For how long nobody reaches its servers any more.
+    /// How much longer its servers are unreachable.
     pub fn cut_ms(&self, now_ms: Ms) -> u64 {
         self.cut_until_ms.saturating_sub(now_ms)
     }
@@ -352,7 +352,7 @@ impl Home {
         }
     }
 
-    /// The sandbox's server, if it can be talked to.
+    /// The sandbox's server, if it is reachable.
     pub(super) fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Failure> {
         let is_cut = self.cut_ms(now_ms) > 0;
         match self.sandboxes.get_mut(&generation) {
@@ -379,17 +379,17 @@ impl Home {
                 _ => Err(silent()),
             };
         }
-        // A server that does not answer tells nothing of its sandbox.
+        // A server that does not answer says nothing about its sandbox.
         self.server(generation, now_ms).map(drop).map_err(|_| silent())
     }
 
-    /// The repository comes into the sandbox. False: it stood there.
+    /// The repository is cloned into the sandbox. False: it was there already.
     pub fn clone_into(&mut self, generation: u32) -> bool {
         let sandbox = self.sandboxes.get_mut(&generation);
         sandbox.is_some_and(|sandbox| !std::mem::replace(&mut sandbox.cloned, true))
     }
 
-    /// The newest sandbox's services were started since it was.
+    /// The newest sandbox's services were started since its last start.
     pub fn is_project_started(&self) -> bool {
         self.sandboxes.last_key_value().is_some_and(|(_, sandbox)| sandbox.project.is_started)
     }
@@ -399,7 +399,7 @@ impl Home {
         self.sandboxes.get_mut(&generation).map(|sandbox| &mut sandbox.project)
     }
 
-    /// The agent's server starts, unless it runs.
+    /// Starts the agent's server, unless it runs.
     pub fn serve(&mut self, generation: u32, now_ms: Ms) {
         let record = self.record.as_ref();
         let wants =
@@ -438,7 +438,7 @@ impl Home {
                 self.facts.push(Fact::Spent { what, times: 1, bound: 0 });
             }
         }
-        // One that does not answer is ended and started anew.
+        // A server that does not answer is ended and started again.
         if std::mem::take(&mut sandbox.hangs) {
             sandbox.dies(now_ms);
         }

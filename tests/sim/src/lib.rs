@@ -1,5 +1,5 @@
-//! A world that is made up, in virtual time, with the real `drive` in it: what the session protocol is proven with, and
-//! what its own speed is measured with.
+//! A made-up world in virtual time with the real `drive` in it. It proves the session protocol and measures the
+//! protocol's own speed.
 
 #![expect(
     missing_docs,

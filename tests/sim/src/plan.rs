@@ -1,4 +1,4 @@
-//! What a history is made of: what people and platforms do, and what goes wrong.
+//! The parts of a history: what people and platforms do, and what goes wrong.
 
 use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
@@ -33,21 +33,21 @@ pub enum Trouble {
     },
 }
 
-/// What Bobbin stands on, and what may be away for long.
+/// A service that Bobbin needs and that may be down for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Out {
     /// Nothing can be read or written.
     Table,
-    /// What is read can be read, and nothing be written.
+    /// Reads work, and writes do not.
     Writes,
     Chat,
-    /// The chat does not take the bot's token.
+    /// The chat refuses the bot's token.
     Token,
-    /// The threads cannot be written in: a right is missing, or they are locked.
+    /// The threads cannot be written to: a right is missing, or they are locked.
     Access,
-    /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
+    /// The provider's own calls and the paths to its sandboxes; what runs there continues.
     Provider,
-    /// The stack's key is of another account, in which there is nothing; what runs in the one before goes on.
+    /// The stack's key belongs to another, empty account; what runs in the earlier one continues.
     Account,
 }
 
@@ -58,7 +58,7 @@ impl Out {
         Self::Chat,
         Self::Token,
         Self::Provider,
-        // Last: everything else of a seed's history stays as it is.
+        // Last, so that everything else in a seed's history stays the same.
         Self::Access,
         Self::Account,
     ];
@@ -74,32 +74,32 @@ pub enum Deed {
     StopAll,
     /// "Send now" for the prompt with this id.
     Now(String),
-    /// The word of a daemon for the turn with this id, whatever has become of that.
+    /// A daemon's nudge for the turn with this id, whatever its state.
     Nudge(String),
     Lose,
-    /// The provider shows the sandbox to nobody for so long: it stands still, and is there.
+    /// The provider hides the sandbox for this long: it exists, and does not run.
     Hides(u64),
     ServerDies,
     /// The server takes what it is sent and never answers.
     Hangs,
-    /// Nobody reaches the server for so long, and what it works on goes on.
+    /// The server is unreachable for this long, and its work continues.
     Cut(u64),
     StopsByItself,
-    /// For so long there is more work than executions.
+    /// For this long there is more work than executions.
     Crowded(u64),
-    /// No worker works for so long: nothing is delivered.
+    /// No worker runs for this long: nothing is delivered.
     Idle(u64),
-    /// What all threads stand on is away for so long.
+    /// A service that all threads need is down for this long.
     Out(Out, u64),
     /// The stack is deployed with this mode.
     Mode(RuntimeMode),
     /// The agent calls a tool, where it works outside.
     Tools,
-    /// Those who manage the thread's tenant choose how agents are run.
+    /// Managers of the thread's tenant choose how agents run.
     Chooses(Option<RuntimeMode>),
-    /// Control messages goes on with the word for a prompt that waits.
+    /// The announcement takes its next step.
     Announce(Announcing),
-    /// Somebody presses on the newest or the oldest proposal that stands in the thread, if there is one.
+    /// Somebody presses on the newest or the oldest proposal in the thread, if there is one.
     Press {
         /// Id of the message.
         id: String,
@@ -107,9 +107,9 @@ pub enum Deed {
     },
     /// A person does something at the forge, with the thread's branch or its pull request.
     AtForge(AtForge),
-    /// Files in the sandbox change that no prompt changes.
+    /// Files in the sandbox change without a prompt.
     FilesChange,
-    /// Those who manage the thread's tenant open all repositories, or close them.
+    /// Managers of the thread's tenant open all repositories, or close them.
     Opens(bool),
     /// Nothing: time passes until then.
     Rest,
@@ -118,7 +118,7 @@ pub enum Deed {
 /// What a person does at the forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtForge {
-    /// Puts a commit on the thread's branch, whether that is there or not.
+    /// Pushes a commit to the thread's branch, which may not exist.
     Pushes,
     /// Merges the open pull request.
     Merges,
@@ -139,7 +139,7 @@ pub enum Late {
     Stop(u32),
     Delete {
         generation: u32,
-        /// A person wants it gone, whatever works in it.
+        /// A person wants it deleted, no matter what works in it.
         by_person: bool,
     },
     /// An abort of the run of these prompts.
@@ -152,7 +152,7 @@ pub enum Late {
     },
 }
 
-/// Who says everything.
+/// The person who says everything.
 pub fn ann() -> Person {
     Person { id: "ann".into(), name: "ann".into() }
 }
@@ -162,7 +162,7 @@ pub fn prompt(text: &str) -> Work {
     wanting(text, wants)
 }
 
-/// A prompt for which something was chosen.
+/// A prompt with a choice.
 pub fn wanting(text: &str, wants: Selection) -> Work {
     Work::Prompt(Prompt { text: text.to_owned(), by: ann(), wants, ..Prompt::default() })
 }
@@ -176,12 +176,12 @@ pub fn name(name: &str) -> Work {
     Work::Name { name: called(name), by: ann(), membership: Membership::default() }
 }
 
-/// The thread goes to another sandbox, or back to its own.
+/// Connects the thread to another sandbox, or back to its own.
 pub fn connect(to: Option<SandboxKey>) -> Work {
     Work::Connect { to, by: ann(), membership: Membership::default() }
 }
 
-/// Somebody wants to see what would be published.
+/// Somebody asks what would be published.
 pub fn propose() -> Work {
     publish(PublishStep::Show { subject: None, body: None, of: None })
 }
@@ -195,7 +195,7 @@ fn publish(step: PublishStep) -> Work {
     Work::Publish { step, by: ann(), membership: Membership::default() }
 }
 
-/// Somebody in the chat wants something of a sandbox.
+/// Somebody in the chat requests an operation on a sandbox.
 pub fn operate(want: Operation) -> Work {
     Work::Operate { want, by: Some(ann()) }
 }

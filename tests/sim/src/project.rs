@@ -11,20 +11,20 @@ use bobbin_core::records::set_up::{SetUpSeen, StepEnd};
 pub struct Project {
     /// When its set-up began.
     begun_ms: Option<Ms>,
-    /// Processes of the set-up may run until somebody has seen it over.
+    /// Processes of the set-up may run until somebody has seen that it is over.
     pub runs: bool,
-    /// Its services were started since the sandbox's last start.
+    /// Its services were started after the sandbox's last start.
     pub is_started: bool,
     /// The set-up was cut off.
     is_cut: bool,
-    /// It was done in the prebuild that the sandbox began with.
+    /// The prebuild that the sandbox began with already had it.
     pub is_prebuilt: bool,
 }
 
-/// The milliseconds that a set-up takes.
+/// How long a set-up takes, in milliseconds.
 pub const SET_UP_MS: u64 = 25_000;
 
-/// What the repository of every second sandbox says.
+/// The recipe in the repository of every second sandbox.
 pub fn recipe(nth: usize) -> FoundRecipe {
     let step = |name: &str| RecipeStep { name: name.to_owned(), run: name.to_owned() };
     let from = RecipeSource::File(".bobbin/environment.yaml".to_owned());
@@ -39,7 +39,7 @@ pub fn recipe(nth: usize) -> FoundRecipe {
     FoundRecipe { recipe, commit: Some("a".repeat(40)), ticks: 7, locks, image }
 }
 
-/// The repository says nothing.
+/// A repository without a recipe.
 pub const fn nothing() -> FoundRecipe {
     FoundRecipe { recipe: None, commit: None, ticks: 0, locks: String::new(), image: None }
 }
@@ -50,7 +50,7 @@ impl Project {
         self.begun_ms.is_some()
     }
 
-    /// A look, which begins the set-up unless it was begun.
+    /// A poll, which begins the set-up unless it has begun.
     pub fn look(&mut self, steps: usize, takes_ms: u64, now_ms: Ms) -> SetUpSeen {
         let begun_ms = *self.begun_ms.get_or_insert(now_ms);
         let each_ms = (takes_ms / steps.max(1) as u64).max(1);

@@ -1,4 +1,4 @@
-//! The course of time: deliveries, workers, and the sweeper, until nothing is under way any more.
+//! The course of time: deliveries, workers and the sweeper, until nothing is under way.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ use super::tools::Use;
 use super::worker::Worker;
 use super::world::World;
 
-/// Rounds of the executor, so that a history ends.
+/// Bound on the executor's rounds, so that a history ends.
 const ROUNDS_MAX: usize = 400_000;
-/// More of them for each thread.
+/// Additional rounds for each thread.
 const ROUNDS_A_THREAD: usize = 1_000;
 
 impl World {
-    /// Runs until nothing is under way or waits, and `done` says so too.
+    /// Runs until nothing is under way or waits, and `done` agrees.
     ///
     /// # Errors
     /// When it does not come to that within its bound.
@@ -55,7 +55,7 @@ impl World {
             if idle && done(inner) {
                 return Ok(());
             }
-            // Of what has ended nothing goes on.
+            // Skips wake-ups of tasks that have ended.
             while let Some(Reverse((_, token))) = inner.wakes.peek()
                 && !tasks.has(*token)
             {
@@ -188,13 +188,13 @@ impl World {
         }
     }
 
-    /// Gives each group's head to a worker, once it is visible.
+    /// Gives each group's visible head to a worker.
     fn deliver(&self, tasks: &mut Tasks) {
         let mut inner = self.lock();
         for group in inner.visible(&self.limits) {
             let now_ms = inner.now_ms;
             let place = group.place;
-            // A receipt whose heartbeat stopped is worth nothing after its time.
+            // A receipt whose heartbeat stopped is invalid after its time.
             if let Some(token) = inner.queue(group).front().and_then(|entry| entry.holder)
                 && inner.visible_until_ms(token, &self.limits) <= now_ms
             {
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// Lets everything go on that can. True: something came to its end.
+    /// Polls every task that can continue. True: one ended.
     fn poll(&self, tasks: &mut Tasks) -> bool {
         let mut has_ended = false;
         {

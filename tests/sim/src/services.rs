@@ -1,4 +1,4 @@
-//! What an effect does, over whatever holds provider, agent and chat: the only place in which effects are read.
+//! The effects, performed on any state of provider, agent and chat: the only place that reads effects.
 //!
 //! A state says what there is and what a call changes ([`Services`]); how the answer of each effect follows from that
 //! is said here once ([`perform`]), for histories, for the models, and for the tests of single decisions.
@@ -48,7 +48,7 @@ use bobbin_core::tenant::settings::AgentOptions;
 
 use crate::project;
 
-/// A prompt as the agent is given it.
+/// A prompt as the agent receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
     pub generation: u32,
@@ -61,18 +61,18 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Nothing of it has been sent before.
+    /// None of it was sent before.
     pub const fn is_first(&self) -> bool {
         matches!(self.sending, Sending::First { .. })
     }
 }
 
-/// What who sends a prompt meets in place of the agent.
+/// What the sender of a prompt meets instead of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missed {
-    /// It did not arrive, for certain.
+    /// It certainly did not arrive.
     NotSent(Failure),
-    /// Nobody knows.
+    /// Whether it arrived is unknown.
     Failed(Failure),
 }
 
@@ -85,29 +85,29 @@ impl From<Missed> for Event {
     }
 }
 
-/// A branch that is to move.
+/// A push of a branch.
 #[derive(Debug, Clone, Copy)]
 pub struct Moving<'a> {
     /// The forge's id of its repository.
     pub repository: u64,
     pub branch: &'a str,
-    /// Where it has to be; none: it must not exist.
+    /// Where the branch must be; `None`: it must not exist.
     pub old: Option<&'a str>,
     pub new: &'a str,
-    /// A commit that the new one has to follow.
+    /// A commit that the new one must follow.
     pub follows: Option<&'a str>,
 }
 
-/// What happens to the wish to have a server.
+/// The result of a request for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
     Healthy,
-    /// Its secrets are not put into its requests.
+    /// The provider does not put its secrets into its requests.
     WithoutSecrets,
     Down,
 }
 
-/// The files of a prompt, as they came to the agent: what it is told of them, what is missing, what it sees.
+/// A prompt's files at the agent: the note about them, the missing ones, and the images.
 pub type Attached = (String, Vec<String>, Vec<Image>);
 
 /// A server that does not answer.
@@ -115,9 +115,9 @@ pub fn silent() -> Failure {
     Failure::SandboxDown { seen: "no answer".to_owned() }
 }
 
-/// What provider, agent and chat are to one delivery. What a state does not care about has an answer here.
+/// Provider, agent and chat, as one delivery sees them. Anything a state does not care about has a default here.
 pub trait Services {
-    /// How the sandbox of this generation stands, as its provider answers the call that makes it.
+    /// The state of this generation's sandbox, as the provider answers a create.
     fn stands(&mut self, generation: u32) -> SandboxState;
 
     /// The same, as other calls answer.
@@ -125,30 +125,30 @@ pub trait Services {
         self.stands(generation)
     }
 
-    /// The same, as one look finds it.
+    /// The same, as one observation finds it.
     fn look(&mut self, generation: u32) -> SandboxState {
         self.seen(generation)
     }
 
-    /// The same, as a look and the list find it.
+    /// The same, as an observation and the list find it.
     fn confirmed(&mut self, generation: u32) -> SandboxState {
         self.seen(generation)
     }
 
-    /// So long is waited first.
+    /// Waits this long first.
     fn pass(&mut self, _ms: u64) {}
 
-    /// Who has cancelled a turn whose Stop ends a wait.
+    /// Who cancelled a turn whose Stop ends a wait.
     fn cancelled_by(&mut self, watched: &Watched) -> Option<Person>;
 
-    /// The tenant's sandboxes, or those of them that were made before this one.
+    /// The number of the tenant's sandboxes, or of those created before this one.
     fn count(&mut self, _older_than: Option<u32>) -> u32 {
         0
     }
 
     fn create(&mut self, generation: u32);
 
-    /// Creates it from a prebuild, if one is named.
+    /// Creates it, from a prebuild if one is named.
     fn create_from(&mut self, generation: u32, _prebuild: Option<&str>) -> Result<(), Failure> {
         self.create(generation);
         Ok(())
@@ -156,7 +156,7 @@ pub trait Services {
 
     fn start(&mut self, generation: u32);
 
-    /// Enough time is left for a stop to arrive before somebody else acts.
+    /// There is enough time for a stop to arrive before anybody else acts.
     fn may_stop(&mut self, _generation: u32) -> bool {
         true
     }
@@ -165,20 +165,20 @@ pub trait Services {
 
     fn delete(&mut self, generation: u32);
 
-    /// The repository comes into a sandbox that runs.
+    /// Clones the repository into a running sandbox.
     fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned>;
 
-    /// How the project in a sandbox is made ready.
+    /// The recipe of the project in a sandbox.
     fn read_recipe(&mut self, _generation: u32, _at: &RecipeAt) -> FoundRecipe {
         project::nothing()
     }
 
-    /// A look at its set-up.
+    /// Polls its set-up.
     fn set_up(&mut self, _generation: u32, steps: usize) -> SetUpSeen {
         SetUpSeen { ended: vec![StepEnd::Done; steps], is_over: true, ..SetUpSeen::default() }
     }
 
-    /// Its services and start steps start.
+    /// Starts its services and start steps.
     fn start_project(&mut self, _generation: u32) -> Vec<FailedStep> {
         Vec::new()
     }
@@ -188,7 +188,7 @@ pub trait Services {
         FoundRepository::NotInstalled
     }
 
-    /// The repository comes from the forge into a sandbox that runs.
+    /// Fetches the repository from the forge into a running sandbox.
     fn carry(
         &mut self,
         _generation: u32,
@@ -201,12 +201,12 @@ pub trait Services {
         Ok((carried, LeftOut::default()))
     }
 
-    /// What the checkout holds beyond the commit that was brought.
+    /// What the checkout has beyond the fetched commit.
     fn outgoing(&mut self, _generation: u32, _carried: &Carried) -> Outgoing {
         Outgoing::Unchanged
     }
 
-    /// A branch is to move to what is in a sandbox that runs.
+    /// Moves a branch to the commit in a running sandbox.
     fn push(&mut self, _generation: u32, _moving: &Moving<'_>) -> PushEnd {
         PushEnd::Refused { why: "nothing is pushed here".to_owned() }
     }
@@ -216,12 +216,12 @@ pub trait Services {
         None
     }
 
-    /// The newest commit of a branch is put beside the checkout. False: it cannot be.
+    /// Fetches the newest commit of a branch beside the checkout. False: that is not possible.
     fn bring(&mut self, _generation: u32, _branch: &str) -> bool {
         false
     }
 
-    /// The checkout is moved to the newest commit of its branch; `None`: it holds other work.
+    /// Moves the checkout to the newest commit of its branch; `None`: it holds other work.
     fn move_checkout(&mut self, _pushed: Option<&str>) -> Result<Option<String>, Failure> {
         Ok(None)
     }
@@ -236,30 +236,30 @@ pub trait Services {
         Ok(ReviewRead::Absent)
     }
 
-    /// A review is posted, unless it is there.
+    /// Posts a review, unless it exists.
     fn review(&mut self, _number: u64, _review: &NewPullReview) -> ReviewEnd {
         ReviewEnd::Refused { why: "nothing is posted here".to_owned() }
     }
 
-    /// What failed checks say.
+    /// The logs of failed checks.
     fn failures(&mut self, _checks: &[Check]) -> String {
         String::new()
     }
 
-    /// Messages are put into the thread's group.
+    /// Puts messages into the thread's group.
     fn queue(&mut self, _messages: &[Message]) {}
 
-    /// Who has connected this account.
+    /// The person who connected this account.
     fn person_of(&mut self, _account: u64) -> Result<Option<(Person, Membership)>, Failure> {
         Ok(None)
     }
 
-    /// This is done below the pull request with this number.
+    /// Does this below the pull request with this number.
     fn respond(&mut self, _number: u64, _what: &PullRequestResponse) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// A look at the pull request with this number.
+    /// Polls the pull request with this number.
     fn poll(&mut self, _number: u64) -> Result<WatchedPullRequest, Failure> {
         Err(silent())
     }
@@ -269,25 +269,25 @@ pub trait Services {
         Presser::NotLinked
     }
 
-    /// A person does something with a pull request, whose head they saw.
+    /// A person does something with a pull request whose head they saw.
     fn act(&mut self, _number: u64, _act: PullRequestAct, _head: &str, _person: &str) -> ActEnd {
         ActEnd::NotLinked { why: "Nobody has an account here.".to_owned() }
     }
 
-    /// The branch's pull request is wanted.
+    /// Opens the branch's pull request.
     fn open_pull_request(&mut self, _branch: &str, _is_draft: bool) -> Opened {
         Opened::Refused { why: "nothing is opened here".to_owned() }
     }
 
-    /// A server is wanted in a sandbox that runs.
+    /// Starts a server in a running sandbox.
     fn serve(&mut self, generation: u32, is_new: bool) -> Serving;
 
-    /// Until when the capped key of the server lives, where such keys are made.
+    /// The end of the server key's life, if keys are capped.
     fn cap(&mut self, _cap: Option<MicroUsd>) -> Option<Ms> {
         None
     }
 
-    /// The project's secrets with which a server was started, where it has some.
+    /// The project's secrets that a server was started with, if any.
     fn secrets(&mut self, _generation: u32, _restart: bool) -> Option<GivenSecrets> {
         None
     }
@@ -295,12 +295,12 @@ pub trait Services {
     /// Gives the capped key another limit.
     fn limit(&mut self, _limit: Option<KeyLimit>) {}
 
-    /// A workspace of the thread's own.
+    /// The thread's workspace.
     fn workspace(&mut self, _generation: u32) -> Result<Event, Failure> {
         Err(silent())
     }
 
-    /// The snapshot that was asked for at this time: its name, and how it stands.
+    /// The snapshot that was requested at this time: its name and state.
     fn snapshot(
         &mut self,
         _generation: u32,
@@ -316,7 +316,7 @@ pub trait Services {
     /// Whether the agent's server answers.
     fn reached(&mut self, generation: u32) -> Result<(), Failure>;
 
-    /// Whether it does to who only asks that: one that does not tells nothing of its sandbox.
+    /// The same for a mere check: a server that does not answer says nothing about its sandbox.
     fn check(&mut self, generation: u32) -> Result<(), Failure> {
         self.reached(generation).map_err(|_| silent())
     }
@@ -327,23 +327,22 @@ pub trait Services {
         (String::new(), Vec::new(), Vec::new())
     }
 
-    /// What a sending meets before the agent.
+    /// What a sent prompt meets before the agent.
     fn intercepts(&mut self, _sent: &Sent<'_>) -> Option<Missed> {
         None
     }
 
-    /// Whether somebody says for certain that a prompt did not arrive: a proxy knows of a sandbox that is gone or
-    /// stopped.
+    /// Whether the prompt certainly did not arrive: the proxy knows that a sandbox is gone or stopped.
     fn refuses(&mut self, _generation: u32) -> bool {
         true
     }
 
-    /// The agent has the prompt, or what its sender meets.
+    /// The agent takes the prompt, or its sender meets something else.
     fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed>;
 
     fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure>;
 
-    /// A run is held, or looked at once.
+    /// Follows a run, or polls it once.
     fn follow(&mut self, generation: u32, follow: &Follow, is_held: bool) -> Event;
 
     fn abort(&mut self, generation: u32, messages: &[String]);
@@ -373,7 +372,7 @@ pub trait Services {
         post: &Post,
     ) -> Result<PostRef, Failure>;
 
-    /// A file in the thread, or why it is not there.
+    /// Posts a file in the thread, or says why not.
     fn show(
         &mut self,
         _generation: u32,
@@ -384,10 +383,10 @@ pub trait Services {
         Err("is not there".to_owned())
     }
 
-    /// A word to another thread.
+    /// Posts in another thread.
     fn tell(&mut self, _thread: &ThreadKey, _word: &str) {}
 
-    /// A word to people beside the thread; whose thread it is.
+    /// Notifies people outside the thread; answers with the thread's owner.
     fn notify_outside(&mut self, _people: &[String], _word: &str) -> Result<ThreadKey, Failure> {
         Err(Failure::ThreadClosed { seen: "closed".to_owned() })
     }

@@ -1,4 +1,4 @@
-//! All that a simulator's world holds at one moment, and what happens to it.
+//! All that a simulator's world holds at one moment, and the changes to it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -29,22 +29,22 @@ use crate::promises::{Fact, Request};
 /// A queue forgets deduplication ids after this long.
 const DEDUPLICATION_MS: u64 = 300_000;
 
-/// What a worker's receipt is worth.
+/// The state of a worker's receipt.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
     pub group: Group,
     pub(super) began_ms: Ms,
-    /// Its process stands still since this time.
+    /// Its process has been frozen since this time.
     pub(super) frozen_ms: Option<Ms>,
 }
 
-/// Looks at runs, when nothing went wrong.
+/// Polls of runs while nothing went wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Looks {
     pub all: u64,
-    /// How much later than said the latest came.
+    /// The longest delay of a poll.
     pub latest_ms: u64,
-    /// Those that came later by more than the interval before them.
+    /// Polls that were late by more than the interval before them.
     pub too_late: u64,
 }
 
@@ -54,93 +54,93 @@ pub struct Inner {
     pub trouble: Trouble,
     pub places: Vec<SimThread>,
     pub calls: u32,
-    /// Every call takes exactly so long, where that is to be measured.
+    /// Every call takes exactly this long; for measurements.
     pub call_ms: Option<u64>,
-    /// How agents are run in the sandboxes that begin.
+    /// The runtime mode of new sandboxes.
     pub runtime: RuntimeMode,
-    /// The forge, where there is one.
+    /// The forge, if there is one.
     pub forge: Option<BoundForge>,
-    /// Every second sandbox's repository says how it is set up.
+    /// Every second sandbox's repository has a recipe.
     pub has_recipes: bool,
-    /// Of a piece of work and its card the card goes first; else the work does, or chance decides.
+    /// A card is written before its work; otherwise after it, or by chance.
     pub cards_first: bool,
-    /// The sweeper looks at the index.
+    /// The sweeper reads the index.
     pub sweeps: bool,
-    /// Calls of the orphan hunt count, and may be crashed at.
+    /// Calls of the orphan hunt count as crash points.
     pub hunts_crash: bool,
-    /// What was spent and set aside, and when that was last written.
+    /// Spent and reserved amounts, and when each was last written.
     pub sums: BTreeMap<(String, String), Sum>,
-    /// Most that a sum has come to.
+    /// The highest value of a sum.
     pub sums_most: MicroUsd,
-    /// Who has which name.
+    /// The owner of each name.
     pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
-    /// The planted fault: what is due is sent a sweep each time that it is seen.
+    /// The planted fault: a due item is sent a sweep each time it is seen.
     pub sweeps_each_time: bool,
-    /// The planted fault: what was made is never counted again.
+    /// The planted fault: created sandboxes are never counted again.
     pub counts_once: bool,
-    /// The planted fault: nobody compares the account behind the stack's key.
+    /// The planted fault: nobody compares the account of the stack's key.
     pub accounts_uncompared: bool,
-    /// The planted fault: a token that is not taken is taken for one that never will be.
+    /// The planted fault: a refused token counts as refused for ever.
     pub gives_tokens_up: bool,
-    /// The planted fault: what a closed thread could not be told is forgotten.
+    /// The planted fault: what a closed thread could not be told is dropped.
     pub forgets_untold: bool,
-    /// The planted fault: a dead letter is taken away once its notice has been sent.
+    /// The planted fault: a dead letter is deleted as soon as its notice is sent.
     pub letters_go_unread: bool,
-    /// The planted fault: a second sandbox is made whatever has become of its agent's.
+    /// The planted fault: a second sandbox is created whatever the state of its agent's.
     pub makes_unwanted: bool,
-    /// The planted fault: a second sandbox is stopped though a turn of its agent's is at work.
+    /// The planted fault: a second sandbox is stopped while a turn of its agent is at work.
     pub pauses_used: bool,
-    /// The planted fault: whether the turn has begun is not asked once the card of its prompt stands.
+    /// The planted fault: once the card is posted, nobody checks whether its turn has begun.
     pub forgets_announced: bool,
-    /// The planted fault: no sum is asked whether it leaves enough.
+    /// The planted fault: no budget is checked.
     pub budgets_unasked: bool,
-    /// The planted fault: what was set aside and not spent stays set aside.
+    /// The planted fault: a reserved amount is never given back.
     pub settles_nothing: bool,
-    /// The planted fault: pushed is what the sandbox has, whatever was shown.
+    /// The planted fault: pushes what the sandbox has, whatever was shown.
     pub pushes_unshown: bool,
-    /// Prompts are announced; how long each step of that takes.
+    /// Prompts are announced, and each step takes as long as these dice say.
     pub announcer: Option<Dice>,
     pub(super) outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
-    /// Kinds of trouble that came about.
+    /// Kinds of trouble that occurred.
     pub met: BTreeSet<&'static str>,
     pub(super) receipts: BTreeMap<u64, Receipt>,
-    /// Receipts whose processes stand still.
+    /// Receipts of frozen processes.
     pub(super) frozen: BTreeSet<u64>,
     pub(super) dying: BTreeSet<u64>,
     pub(super) tokens: u64,
-    /// Whose work goes on at the moment.
+    /// The worker that runs at the moment.
     pub(super) working: u64,
-    /// When whose work can go on.
+    /// When each task can continue.
     pub(super) wakes: BinaryHeap<Reverse<(Ms, u64)>>,
-    /// When which group's head can be received; what does not hold any more is left out when its time comes.
+    /// When each group's head can be received; outdated entries are skipped when their time comes.
     pub(super) heads: BinaryHeap<Reverse<(Ms, Group)>>,
-    /// Heads that find no execution free, since when.
+    /// Heads that wait for an execution, and since when.
     pub(super) crowd: BTreeSet<(Ms, Group)>,
-    /// Until then work of others waits for executions.
+    /// Until then other work occupies the executions.
     pub(super) crowded_until_ms: Ms,
-    /// When a thread (by place) asked to be looked at.
+    /// When a thread (by place) asked for a wake-up.
     pub(super) wake_ups: BinaryHeap<Reverse<(Ms, usize)>>,
-    /// By time, and in the order in which they were planned.
+    /// By time, then in planned order.
     pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,
     pub(super) planned: usize,
     pub sweeps_sent: u64,
-    /// No worker works before this time.
+    /// No worker runs before this time.
     pub(super) idle_until_ms: Ms,
-    /// What happens to the sweeper while it sends.
+    /// What goes wrong in the sweeper while it sends.
     pub(super) of_sweeper: Dice,
-    /// Which transactions meet another of the same item, time and again.
+    /// Which transactions keep meeting another of the same item.
     pub(super) of_transactions: Dice,
-    /// Executions of the worker at the most; none: as many as there is work for.
+    /// Most executions of the worker; `None`: no limit.
     pub executions: Option<usize>,
-    /// How the looks at runs that nobody holds came, before and after this time.
+    /// Polls of runs that nobody follows, before and after this time.
     pub at_work_ms: Ms,
     pub looks_before: Looks,
     pub looks: Looks,
     by_thread: BTreeMap<ThreadKey, usize>,
-    /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
+    /// Late calls that nobody waits for: the caller, and the place of the sandbox.
     pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
 
@@ -153,13 +153,13 @@ pub struct Sum {
 }
 
 impl Inner {
-    /// Whether another write of one of these sums was made since then.
+    /// Whether another write of one of these sums happened since then.
     pub(super) fn sums_meet(&self, tenant: &Tenant, writes: &[BudgetWrite], since_ms: Ms) -> bool {
         let sums = writes.iter().filter_map(|one| self.sums.get(&one.scope.place(tenant)));
         sums.into_iter().any(|sum| sum.written_ms > since_ms)
     }
 
-    /// The sum that leaves less than is to be set aside, if one does.
+    /// The first sum that leaves less than the amount to reserve.
     pub(super) fn over_budget(
         &self,
         tenant: &Tenant,
@@ -182,7 +182,7 @@ impl Inner {
         }
     }
 
-    /// As many threads at the start of a history, of two tenants in turn.
+    /// The start of a history with this many threads, which belong to two tenants in turn.
     pub(super) fn new(threads: usize, seed: u64, trouble: Trouble) -> Self {
         let places = (0..threads).map(|at| {
             let guild = format!("{}", at % 2 + 1);
@@ -250,7 +250,7 @@ impl Inner {
         }
     }
 
-    /// The place of a thread, or of a sandbox: one that no thread was the first of gets a place of its own.
+    /// The place of a thread or of a sandbox; a sandbox that was no thread's first gets its own place.
     pub fn place_of(&mut self, thread: &ThreadKey) -> usize {
         let thread = match thread {
             ThreadKey::Sandbox(key) => key.thread(),
@@ -265,12 +265,12 @@ impl Inner {
         place
     }
 
-    /// The place of a thread, where it has one.
+    /// The place of a thread, if it has one.
     pub(super) fn known(&self, thread: &ThreadKey) -> Option<usize> {
         self.by_thread.get(thread).copied()
     }
 
-    /// The place whose sandbox this thread works in.
+    /// The place of the sandbox that this thread uses.
     pub fn home_of(&mut self, place: usize) -> usize {
         let record = self.places[place].record.as_ref();
         match record.and_then(|session| session.place.link.clone()) {
@@ -279,7 +279,7 @@ impl Inner {
         }
     }
 
-    /// What is stored of a thread and the sandbox that it works in, or in the group of a sandbox of that alone.
+    /// The stored state of a thread and its sandbox, or of a group that has only a sandbox.
     pub fn stored(&mut self, group: Group) -> Option<Session> {
         let at = if group.of_sandbox { group.place } else { self.home_of(group.place) };
         let sandbox = self.places[at].home.record.clone();
@@ -288,7 +288,7 @@ impl Inner {
             return Some(Session { sandbox: sandbox?, ..Session::new(thread, 0) });
         }
         self.places[at].home.users.insert(group.place);
-        // What was made in the sandbox's own group can be there before the thread has a record.
+        // The sandbox's own group can create things before the thread has a record.
         let fresh = || Session::new(self.places[group.place].thread.clone(), 0);
         let record = self.places[group.place].record.clone();
         let record = record.or_else(|| sandbox.is_some().then(fresh))?;
@@ -315,7 +315,7 @@ impl Inner {
         }
     }
 
-    /// Does something with a thread and the sandbox of a place, which may be its own.
+    /// Does something with a thread and a place's sandbox, which may be its own.
     pub fn with<T>(
         &mut self,
         place: usize,
@@ -336,7 +336,7 @@ impl Inner {
         self.places[at].home = home;
     }
 
-    /// A run has begun in a workspace: who is at work in that now.
+    /// A run has begun in a workspace: notes which threads are at work there.
     pub fn note_work(&mut self, at: usize, generation: u32, workspace: &str) {
         let Some(sandbox) = self.places[at].home.sandboxes.get(&generation) else {
             return;
@@ -347,7 +347,7 @@ impl Inner {
             let ended = thread.ended_turns();
             let runs = agent.runs().filter(|run| run.workspace == workspace);
             let going = runs.filter(|run| run.goes_on(self.now_ms) && !ended.contains(&run.turn));
-            // Prompts of one turn are one run.
+            // One turn's prompts are one run.
             who.extend(going.map(|_| thread.thread.to_string()));
         }
         if who.len() > 1 {
@@ -363,8 +363,8 @@ impl Inner {
         if group.of_sandbox { &mut here.home.queue } else { &mut here.queue }
     }
 
-    /// Groups whose head can be received now, or is held by a process whose receipt has run out; in the order of their
-    /// places, or, where executions are few, of the times since which they wait.
+    /// Groups whose head can be received now, or whose holder's receipt has expired: ordered by place, or by waiting
+    /// time if executions are few.
     pub(super) fn visible(&mut self, limits: &Limits) -> Vec<Group> {
         let mut groups = std::mem::take(&mut self.crowd);
         while let Some(at_ms) = self.next_head_ms().filter(|at_ms| *at_ms <= self.now_ms)
@@ -391,7 +391,7 @@ impl Inner {
         !self.crowd.is_empty() || self.now_ms < self.crowded_until_ms
     }
 
-    /// Looks at a run come when the delivery before said so, or somebody wanted it sooner.
+    /// Polls of a run come when the delivery before said so, or earlier on request.
     pub(super) fn came(&mut self, place: usize, visible_ms: Ms) {
         let late_ms = self.now_ms - visible_ms;
         let Some(parked) = &self.places[place].parked else {
@@ -418,14 +418,14 @@ impl Inner {
         }
     }
 
-    /// Whether this is away.
+    /// Whether this service is down.
     pub fn is_out(&self, what: Out) -> bool {
         let now_ms = self.now_ms;
         let mut all = self.outages.iter();
         all.any(|(out, until_ms)| *out == what && now_ms < *until_ms)
     }
 
-    /// This goes away for so long.
+    /// This service goes down for this long.
     pub fn goes_out(&mut self, what: Out, for_ms: u64) {
         let until_ms = self.now_ms + for_ms;
         self.met.insert(match what {
@@ -444,13 +444,13 @@ impl Inner {
         }
     }
 
-    /// What was delivered as often as the queue does is a dead letter.
+    /// A message that was delivered too often becomes a dead letter.
     pub(super) fn gives_up(&mut self, group: Group) {
         let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
         if let Some(dead) = self.queue(group).pop_front_if(spent) {
             self.met.insert("dead letter");
             self.sweep_is_done(group, &dead.message);
-            // The letter of the message that a notice is about is still there; sweeps come again by themselves.
+            // The dead letter of a notice's message is still there; sweeps repeat by themselves.
             if matches!(
                 dead.message.work,
                 Work::Prompt(_)
@@ -464,13 +464,13 @@ impl Inner {
         }
     }
 
-    /// When what a group's sweeps are about is due.
+    /// When a group's sweeps are due.
     pub(super) fn due(&mut self, group: Group) -> &mut Due {
         let here = &mut self.places[group.place];
         if group.of_sandbox { &mut here.home.due } else { &mut here.due }
     }
 
-    /// The sweeper may say the next one.
+    /// The sweeper may send the next one.
     pub(super) fn sweep_is_done(&mut self, group: Group, sweep: &Message) {
         let now_ms = self.now_ms;
         if sweep.is_marked() {
@@ -478,7 +478,7 @@ impl Inner {
         }
     }
 
-    /// A dead letter is kept until its notice is on record, and until then sends that again.
+    /// A dead letter is kept until its notice is on record; until then the notice is sent again.
     pub(super) fn tell_dead(&mut self, place: usize) {
         let letters = std::mem::take(&mut self.places[place].letters);
         for dead in letters {
@@ -501,12 +501,12 @@ impl Inner {
         }
     }
 
-    /// Whether dice may fall badly now.
+    /// Whether trouble may occur now.
     pub fn troubled(&self) -> bool {
         matches!(self.trouble, Trouble::Dice { until_ms } if self.now_ms < until_ms)
     }
 
-    /// Until when the message of this worker stays invisible: by its last heartbeat.
+    /// How long this worker's message stays invisible, by its last heartbeat.
     pub fn visible_until_ms(&self, token: u64, limits: &Limits) -> Ms {
         let Some(receipt) = self.receipts.get(&token) else {
             return 0;
@@ -519,7 +519,7 @@ impl Inner {
         receipt.began_ms + beats * limits.poll.heartbeat_ms + limits.poll.visibility_ms
     }
 
-    /// When a sandbox was made, among all; one that the provider does not list yet comes last.
+    /// When a sandbox was created, relative to all; one that the provider does not list yet comes last.
     pub fn made(&self, place: usize, generation: u32) -> (Ms, usize, u32) {
         let sandbox = self.places[place].home.sandboxes.get(&generation);
         let created_ms = sandbox.map_or(Ms::MAX, |sandbox| sandbox.created_ms);
@@ -537,7 +537,7 @@ impl Inner {
         head.is_some_and(|entry| entry.holder == Some(token))
     }
 
-    /// The process stands still, its heartbeat too.
+    /// Freezes the process and its heartbeat.
     pub fn freeze(&mut self, token: u64) {
         let now_ms = self.now_ms;
         if let Some(receipt) = self.receipts.get_mut(&token) {
@@ -546,7 +546,7 @@ impl Inner {
         }
     }
 
-    /// It goes on; its heartbeat too, if nobody else has the message by now.
+    /// Thaws the process; its heartbeat too, if nobody else has the message by now.
     pub fn thaw(&mut self, token: u64, limits: &Limits) {
         if self.visible_until_ms(token, limits) > self.now_ms
             && let Some(receipt) = self.receipts.get_mut(&token)
@@ -569,18 +569,18 @@ impl Inner {
         self.dying.insert(token);
     }
 
-    /// What works at the moment goes on then.
+    /// The running task continues at this time.
     pub fn wake_at(&mut self, at_ms: Ms) {
         self.wakes.push(Reverse((at_ms, self.working)));
     }
 
-    /// A sandbox's group is sent a wake-up then.
+    /// A sandbox's group gets a wake-up at this time.
     pub fn wake_up_at(&mut self, place: usize, at_ms: Ms) {
         self.places[place].home.wake_ms = Some(at_ms);
         self.wake_ups.push(Reverse((at_ms, place)));
     }
 
-    /// The head of this group, or when it can be received, may be another one.
+    /// This group's head or its time may have changed.
     pub(super) fn touch(&mut self, group: Group) {
         let head = self.queue(group).front();
         if let Some(at_ms) = head.and_then(Entry::waits_until_ms) {
@@ -600,7 +600,7 @@ impl Inner {
         None
     }
 
-    /// A person stops everything: one flag for what waits, announced or not, and the running turn is stopped.
+    /// A person stops everything: one flag for all that waits, announced or not, and a stop of the running turn.
     pub(super) fn stop_all(&mut self, place: usize) {
         let all = StoppedAll {
             by: Person { id: "bob".into(), name: "bob".into() },
@@ -615,7 +615,7 @@ impl Inner {
         }
     }
 
-    /// A person stops a turn: the flag, and the abort.
+    /// A person stops a turn: the flag and the abort.
     pub(super) fn stop(&mut self, place: usize, turn: &TurnId) {
         let here = &mut self.places[place];
         if !here.has_ended(turn) && here.turns.iter().any(|known| known == turn) {
@@ -640,7 +640,7 @@ impl Inner {
         }
     }
 
-    /// Puts a message into its group, unless its id is known to the queue.
+    /// Puts a message into its group, unless the queue knows its id.
     pub fn send(&mut self, message: Message) {
         let now_ms = self.now_ms;
         let group = Group {
@@ -650,7 +650,7 @@ impl Inner {
         let place = group.place;
         let here = &mut self.places[place];
         here.known_ids.retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
-        // A repeat does not make the queue remember it for longer.
+        // A repeat does not extend the queue's memory.
         if here.known_ids.contains_key(&message.id) {
             return;
         }
@@ -703,8 +703,7 @@ impl Inner {
     }
 }
 
-/// Nothing goes wrong any more, no sandbox belongs to nobody, and no record waits for a sweep to get out of a passing
-/// phase.
+/// Nothing goes wrong any more, no sandbox is an orphan, and no record waits for a sweep to leave a temporary phase.
 pub fn settled(inner: &Inner) -> bool {
     let passing = |place: &SimThread| {
         let phase = place.phase().map(|(phase, _)| phase);
@@ -713,14 +712,14 @@ pub fn settled(inner: &Inner) -> bool {
             Some(Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying)
         )
     };
-    // A run that is left is not waited for where its sandbox is not at work.
+    // Do not wait for an abandoned run whose sandbox is not at work.
     let astray = |place: &SimThread| {
         let record = place.record.as_ref();
         let is_up = matches!(place.phase(), Some((Phase::Active | Phase::Resuming, _)));
         is_up
             && record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
     };
-    // What a thread could not be told is tried until it can be.
+    // What a thread could not be told is retried until it succeeds.
     let untold = |place: &SimThread| {
         let record = place.record.as_ref();
         record.is_some_and(|session| !session.untold.is_empty())
@@ -736,7 +735,7 @@ fn has_orphan(place: &SimThread) -> bool {
     place.home.is_hiding() || place.home.sandboxes.keys().any(orphan)
 }
 
-/// No record has anything due any more.
+/// No record is due any more.
 pub fn nothing_due(inner: &Inner) -> bool {
     inner.places.iter().all(|place| {
         let phase = place.phase().map(|(phase, _)| phase);

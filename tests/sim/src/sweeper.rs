@@ -19,7 +19,7 @@ use super::world::World;
 pub(super) const TICK_MS: u64 = 60_000;
 
 impl Inner {
-    /// Sends a group a sweep, unless one is out; the sweeper may die between any two steps of that.
+    /// Sends a group a sweep, unless one is under way; the sweeper may crash between any two steps.
     fn sweep(&mut self, group: Group, due_ms: Ms) {
         let now_ms = self.now_ms;
         let thread = self.places[group.place].thread.clone();
@@ -57,7 +57,7 @@ impl Inner {
         }
     }
 
-    /// Those in a group's queue that nobody has done.
+    /// Sweeps in a group's queue that are not done.
     fn sweeps_that_wait(&mut self, group: Group) -> u64 {
         let marked = |entry: &Entry| entry.message.is_marked().then(|| entry.message.id.clone());
         let sent: Vec<TurnId> = self.queue(group).iter().filter_map(marked).collect();
@@ -75,7 +75,7 @@ impl Inner {
 }
 
 impl World {
-    /// A record of a thread for which the provider lists nothing: it is asked to look, when it is time for that.
+    /// A thread's record whose sandbox the provider does not list gets a check when it is time.
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
         let armed = inner.places[place].home.due.says(now_ms).is_some();
@@ -98,7 +98,7 @@ impl World {
         inner.send(message);
     }
 
-    /// A call of the orphan hunt, before or after what it does: it may die there.
+    /// A call of the orphan hunt, which may crash before or after it.
     async fn hunts(&self, token: u64, after: bool) {
         let dies = {
             let mut inner = self.lock();
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
+    /// The sweeper: sends messages for what the lagging index calls due; then hunts orphans.
     pub(super) fn tick(&self, tasks: &mut Tasks) {
         let mut inner = self.lock();
         let now_ms = inner.now_ms;
@@ -134,7 +134,7 @@ impl World {
         for place in 0..inner.places.len() {
             inner.tell_dead(place);
             inner.places[place].home.shows_again(now_ms);
-            // Of another account nothing is listed that is here.
+            // Another account lists none of these sandboxes.
             if inner.places[place].home.sandboxes.is_empty() || inner.is_out(Out::Account) {
                 self.look(&mut inner, place);
                 continue;
@@ -143,7 +143,7 @@ impl World {
             let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
             let (world, graces) = (self.clone(), Graces::from(&self.limits.sandbox));
             let work = Box::pin(async move {
-                // List first; what is read afterwards is at least as new.
+                // List first: later reads are at least as new.
                 world.hunts(token, false).await;
                 let listed: Vec<(u32, Ms)> = world.lock().places[place]
                     .home

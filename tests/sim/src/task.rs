@@ -1,4 +1,4 @@
-//! What is under way in a function, and what of it can go on.
+//! The tasks under way in a function, and which of them can continue.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -16,20 +16,20 @@ pub(super) const FUNCTION_MS: u64 = 15 * 60_000;
 pub(super) struct Task {
     pub(super) work: Pin<Box<dyn Future<Output = Verdict> + Send>>,
     pub(super) token: u64,
-    /// The group whose head it works on; none for the orphan hunt.
+    /// The group whose head it works on; `None` for the orphan hunt.
     pub(super) group: Option<Group>,
     pub(super) dies_at_ms: Ms,
 }
 
-/// All of them, in an order that depends on nothing but what happened before.
+/// All tasks, in a deterministic order.
 #[derive(Default)]
 pub(super) struct Tasks {
     all: Vec<Task>,
-    /// Their places by their tokens.
+    /// Their places, by token.
     places: HashMap<u64, usize>,
-    /// The places of those that can go on.
+    /// The places of tasks that can continue.
     awake: BTreeSet<usize>,
-    /// Those of them that work on a group.
+    /// Those that work on a group.
     workers: usize,
 }
 
@@ -42,12 +42,12 @@ impl Tasks {
         self.places.contains_key(&token)
     }
 
-    /// Executions of the worker that are taken.
+    /// Occupied executions of the worker.
     pub(super) const fn workers(&self) -> usize {
         self.workers
     }
 
-    /// One that begins can go on.
+    /// Adds a task, which can continue at once.
     pub(super) fn begin(&mut self, task: Task) {
         self.workers += usize::from(task.group.is_some());
         self.places.insert(task.token, self.all.len());
@@ -59,13 +59,13 @@ impl Tasks {
         self.awake.extend(self.places.get(&token));
     }
 
-    /// The next one that can go on, and its place.
+    /// The next task that can continue, and its place.
     pub(super) fn next(&mut self) -> Option<(usize, &mut Task)> {
         let place = self.awake.pop_first()?;
         Some((place, self.all.get_mut(place)?))
     }
 
-    /// Drops the one at this place; the last one takes it.
+    /// Removes the task at this place; the last one takes the place.
     pub(super) fn end(&mut self, place: usize) {
         let ended = self.all.swap_remove(place);
         self.workers -= usize::from(ended.group.is_some());

@@ -1,5 +1,4 @@
-//! The function that serves the tools, for agents that work outside: by the product's own decisions on what the records
-//! say.
+//! The function that serves tools to agents outside, with the product's own decisions on the records.
 
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::message::Message;
@@ -11,17 +10,17 @@ use super::plan::{Deed, Out};
 use super::state::Inner;
 use crate::promises::Fact;
 
-/// What an agent does with its tools.
+/// How an agent uses its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It comes, and asks which there are.
+    /// It connects and lists them.
     Comes,
     /// It calls one.
     Calls,
 }
 
 impl Inner {
-    /// The place of the second sandbox of the agent's one at this place.
+    /// The place of the second sandbox of the agent at this place.
     pub fn second_of(&mut self, at: usize) -> usize {
         let tools = outside::tools_of(&self.key_of(at));
         self.place_of(tools.thread())
@@ -31,7 +30,7 @@ impl Inner {
         self.places[at].thread.sandbox()
     }
 
-    /// The agent whose server runs at this place, if there is one that works outside, uses its tools.
+    /// The agent outside whose server runs at this place uses its tools, if there is one.
     pub(super) fn tools(&mut self, at: usize, how: Use, idle_pause_ms: u64) {
         let Some(generation) = self.places[at].home.serving(self.now_ms) else {
             return;
@@ -40,7 +39,7 @@ impl Inner {
             return;
         };
         self.met.insert("wish");
-        // Between its look at the records and the wish it may stand still, or die.
+        // It may freeze or crash between reading the records and sending the request.
         let late_ms = match self.troubled().then(|| self.dice.below(10)) {
             Some(0) => return,
             Some(1..5) => self.dice.below(20_000),
@@ -60,7 +59,7 @@ impl Inner {
         }
     }
 
-    /// What is asked for in the group of the second sandbox.
+    /// The request in the second sandbox's group.
     pub fn wish(
         &mut self,
         at: usize,
@@ -69,7 +68,7 @@ impl Inner {
         idle_pause_ms: u64,
     ) -> Option<Message> {
         let (key, now_ms) = (self.key_of(at), self.now_ms);
-        // The bearer counts for its generation.
+        // The bearer token is valid for its generation.
         let agent = self.places[at].home.record.clone()?;
         let is_admitted = agent.generation == generation && agent.works_elsewhere();
         if !is_admitted || self.is_out(Out::Table) {
@@ -94,7 +93,7 @@ impl Inner {
         }
     }
 
-    /// Whether what an agent left outside can be read there: `None` where that sandbox does not run by its record.
+    /// Whether an agent's leftovers outside can be read: `None` if that sandbox does not run by its record.
     pub(super) fn is_left_outside(&mut self, at: usize) -> Option<bool> {
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone()?;
@@ -103,12 +102,12 @@ impl Inner {
         is_up.then(|| self.runs(second, &record, self.now_ms))
     }
 
-    /// A sweep stops the second sandbox of somebody's agent: no turn of that one may have been at work when it looked.
+    /// A sweep stops an agent's second sandbox: no turn of that agent may have been at work when the sweep checked.
     pub(super) fn stops_second(&mut self, at: usize, generation: u32) {
         let home = &mut self.places[at].home;
         let looked_ms = home.looked_ms.take();
         let Some(record) = &home.record else { return };
-        // What a person asked for and somebody began is finished by whoever comes.
+        // A stop that a person requested and somebody began is finished by any worker.
         if home.pause_wanted {
             return;
         }
@@ -142,8 +141,8 @@ impl Inner {
         home.is_running(record.generation, now_ms)
     }
 
-    /// Second sandboxes at the provider whose agent's one has ended on purpose, or by the word of its record needs
-    /// none.
+    /// Second sandboxes at the provider whose agent's sandbox was deleted on purpose, or no longer needs one by its
+    /// record.
     pub(super) fn seconds_left(&self, at: usize) -> u64 {
         let here = &self.places[at];
         let Some(record) = &here.home.record else {

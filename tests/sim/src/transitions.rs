@@ -1,4 +1,4 @@
-//! What the sandbox's phase does at which event: collected from every run of the product, compared with the document.
+//! How events change the sandbox's phase: collected from every run of the product, compared with the document.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::Event;
@@ -7,7 +7,7 @@ use bobbin_core::records::publication::{Opened, Outgoing, PushEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
 use bobbin_core::records::set_up::SetUpSeen;
 
-/// One decision, as far as the phase goes.
+/// One decision, reduced to the phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transition {
     pub from: &'static str,
@@ -17,7 +17,7 @@ pub struct Transition {
     pub to: &'static str,
 }
 
-/// A decision that is about to be made.
+/// A decision before it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Before(Transition);
 
@@ -48,7 +48,7 @@ impl Transition {
 }
 
 impl Before {
-    /// The same, with the sandbox as others have left it.
+    /// The same, with the sandbox as others left it.
     pub fn again(self, phase: Phase) -> Self {
         let from = phase.word();
         Self(Transition { from, ..self.0 })

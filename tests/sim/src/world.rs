@@ -1,5 +1,5 @@
-//! A simulator in virtual time: queues, table, provider, agents and chat for a few threads, and the real `drive`
-//! as its workers. What goes wrong is a [`Trouble`]: nothing, dice, or a crash at chosen calls.
+//! A simulator in virtual time: queues, table, provider, agents and chat for a few threads, with the real `drive` as
+//! its workers. A [`Trouble`] says what goes wrong: nothing, dice, or crashes at chosen calls.
 //!
 //! Time stands still while anything can be done and then jumps to the next moment at which something happens, so that
 //! hours pass in milliseconds. All chance comes from one seed.
@@ -46,7 +46,7 @@ impl Future for Pause {
     }
 }
 
-/// Lets everybody else go first, once; no time passes.
+/// Lets all other tasks run first, once; no time passes.
 pub struct Aside {
     world: World,
     went: bool,
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// There is a forge, and all of its repositories are open to the threads that there are.
+    /// There is a forge, and all its repositories are open to the existing threads.
     pub fn has_forge(&self) {
         let mut inner = self.lock();
         inner.forge = Some(forge::bound());
@@ -96,7 +96,7 @@ impl World {
         Pause { world: self.clone(), until_ms }
     }
 
-    /// Something will be done in a place, `after_ms` from the start.
+    /// Plans an action at a place, `after_ms` from the start.
     pub fn plan(&self, after_ms: u64, place: usize, deed: Deed) {
         let mut inner = self.lock();
         let at = (START_MS + after_ms, inner.planned);
@@ -104,7 +104,7 @@ impl World {
         inner.deeds.insert(at, (place, deed));
     }
 
-    /// What is about a place's sandbox travels in that one's group.
+    /// Messages about a place's sandbox use that sandbox's group.
     pub fn message(&self, place: usize, id: &str, work: Work) -> Message {
         let inner = self.lock();
         let thread = inner.places[place].thread.clone();
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Writes the end under every history, so that the promises can be judged.
+    /// Writes the end of every history, so that the promises can be checked.
     pub fn settle(&self) {
         let mut inner = self.lock();
         let now_ms = inner.now_ms;

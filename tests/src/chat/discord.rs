@@ -31,12 +31,12 @@ pub struct Acted {
     pub interaction: String,
     /// Answers it for fifteen minutes.
     pub token: String,
-    /// What ingress answered and what the platform made of it, as the local chat reports it.
+    /// Ingress's answer and the platform's reaction, as the local chat reports them.
     pub outcome: Value,
 }
 
 impl Discord {
-    /// For this stack; what the test signs itself goes to `ingress`.
+    /// A client for this stack; the test's own signed requests go to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
         Self { side: Side::new(client, ready, ingress) }
@@ -257,7 +257,7 @@ impl Discord {
         id.map(str::to_owned).ok_or_else(|| format!("nothing was said: {said}"))
     }
 
-    /// Ids of what the chat was planted with.
+    /// Ids of the chat's seeds.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -265,7 +265,7 @@ impl Discord {
         self.side.control(Method::GET, "seeds", &Value::Null).await
     }
 
-    /// What only the person with this id sees in a channel or thread, oldest first.
+    /// Messages that only the person with this id sees in a channel or thread, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -292,7 +292,7 @@ impl Discord {
         Ok(ids.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
     }
 
-    /// What only this person sees, everywhere, oldest first.
+    /// Messages that only this person sees, everywhere, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.

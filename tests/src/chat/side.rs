@@ -18,7 +18,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// For this stack; what a test signs itself goes to `ingress`.
+    /// A client for this stack; the test's own signed requests go to `ingress`.
     pub(super) fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
         Self {
             client: client.clone(),

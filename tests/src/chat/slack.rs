@@ -22,7 +22,7 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// For this stack; what the test signs itself goes to `ingress`.
+    /// A client for this stack; the test's own signed requests go to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
         Self { side: Side::new(client, ready, ingress) }
@@ -123,7 +123,7 @@ impl Slack {
         self.side.upload(name, media_type, bytes).await
     }
 
-    /// Types a message that mentions the bot: at the top of the channel, or in a thread. Answers its `ts`.
+    /// Types a message that mentions the bot: at the top of the channel, or in a thread. Returns its `ts`.
     ///
     /// # Errors
     /// When one of the event's deliveries was not accepted.
@@ -162,7 +162,7 @@ impl Slack {
         Ok(Thread { key, channel: channel.to_owned(), root: root.to_owned() })
     }
 
-    /// The turn that a message stands for.
+    /// The turn of a message.
     #[must_use]
     pub fn turn(&self, channel: &str, ts: &str) -> String {
         message_id(&self.side.ready.slack_team_id, channel, ts, &[])
@@ -249,7 +249,7 @@ impl Slack {
         Ok(list.iter().map(seen).collect())
     }
 
-    /// What only one person sees in a thread's channel, oldest first.
+    /// Messages that only one person sees in a thread's channel, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -271,7 +271,7 @@ impl Slack {
         Ok(slack_view::page(&self.kept(thread, "").await?))
     }
 
-    /// The messages of a thread, oldest first; if direct messages are one thread, those that are no replies.
+    /// The messages of a thread, oldest first; if direct messages are one thread, those that are not replies.
     async fn kept(&self, thread: &Thread, further: &str) -> Result<Vec<Value>, String> {
         let (channel, root) = (&thread.channel, &thread.root);
         let query = format!("channel={channel}&limit={MESSAGES_MAX}{further}");
@@ -297,7 +297,7 @@ impl Slack {
         Ok((!view.is_null()).then(|| (slack_view::home(view), view.clone())))
     }
 
-    /// What only this person sees in a channel, outside of threads too, oldest first.
+    /// Messages that only this person sees in a channel, outside threads too, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -309,7 +309,7 @@ impl Slack {
         Ok(here.map(|one| slack_view::message(&one["message"])).collect())
     }
 
-    /// The status of a thread's agent session; empty where it has none.
+    /// The status of a thread's agent session; empty without one.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -323,7 +323,7 @@ impl Slack {
         Ok(found.and_then(|one| one["status"].as_str()).unwrap_or_default().to_owned())
     }
 
-    /// What the functions have asked of Slack, oldest first.
+    /// The functions' requests to Slack, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -332,7 +332,7 @@ impl Slack {
         Ok(list["requests"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Ids of what the chat was planted with.
+    /// Ids of the chat's seeds.
     ///
     /// # Errors
     /// When they cannot be read.

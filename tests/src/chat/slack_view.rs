@@ -1,4 +1,4 @@
-//! A Slack message or Home as plain text: what a person sees of it, without what differs from run to run.
+//! A Slack message or Home as plain text: what a person sees, without what differs between runs.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub fn message(message: &Value) -> String {
     normal(&lines.join("\n"))
 }
 
-/// The view of a Home tab as it is shown.
+/// The shown view of a Home tab.
 #[must_use]
 pub fn home(view: &Value) -> String {
     let blocks = view["blocks"].as_array().map_or(&[][..], Vec::as_slice);

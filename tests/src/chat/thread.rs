@@ -31,7 +31,7 @@ impl Platform {
 pub struct Thread {
     /// Its key in the records.
     pub key: ThreadKey,
-    /// Where its messages are read: Discord's thread id, Slack's channel id.
+    /// The place of its messages: Discord's thread id, Slack's channel id.
     pub channel: String,
     /// Slack's root `ts`; the thread id on Discord.
     pub root: String,
@@ -40,13 +40,13 @@ pub struct Thread {
 /// A button that can be pressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Button {
-    /// What people read on it.
+    /// Its label.
     pub label: String,
     /// Discord's `custom_id`, Slack's `action_id`.
     pub id: String,
 }
 
-/// A message as it stands.
+/// A message in its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     /// Discord's id, Slack's `ts`.
@@ -55,7 +55,7 @@ pub struct ChatMessage {
     pub key: Option<String>,
     /// Everything that can be read on it.
     pub text: String,
-    /// What can be pressed.
+    /// Its buttons.
     pub buttons: Vec<Button>,
     /// The bot wrote it.
     pub by_bot: bool,
@@ -68,7 +68,7 @@ pub struct ChatMessage {
 pub struct ChatFile {
     /// The name that people read.
     pub name: String,
-    /// Where it can be fetched.
+    /// The address to fetch it from.
     pub url: String,
 }
 
@@ -85,7 +85,7 @@ impl ChatMessage {
     }
 }
 
-/// All texts below a node, in the order in which they stand: labels and contents, no ids.
+/// All texts below a node, in order: labels and contents, no ids.
 pub(super) fn texts(node: &Value, out: &mut Vec<String>) {
     match node {
         Value::Array(list) => list.iter().for_each(|one| texts(one, out)),

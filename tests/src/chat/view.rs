@@ -1,4 +1,4 @@
-//! A Discord message as plain text: what a person sees of it, without what differs from run to run.
+//! A Discord message as plain text: what a person sees, without what differs between runs.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub fn message(message: &Value) -> String {
         name.unwrap_or("somebody"),
         if only { " (only you see it)" } else { "" }
     )];
-    // What is made of components alone has no words in the line above a reply.
+    // A message of components alone has no text in the line above a reply.
     let answered = message["referenced_message"]["content"].as_str();
     if let Some(answered) = answered.filter(|words| !words.is_empty()) {
         lines.push(format!("  answers: {answered}"));

@@ -1,4 +1,4 @@
-//! What agents write, as every converter reads it.
+//! The agents' output, as every converter reads it.
 
 use bobbin_agent_events::{Converted, Converter, EventEnvelope, UniversalEvent};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const STORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of an input that every converter reads; of a longer one, a recorded stream mostly, its length chooses one.
 const FOR_ALL_BYTES_MAX: usize = 8 * 1024;
 
-/// An input is a JSON array of what an agent wrote, or its lines.
+/// An input is a JSON array of an agent's output, or its lines.
 pub(super) fn any(input: &[u8]) {
     let lines: Vec<String> = match serde_json::from_slice(input) {
         Ok(Value::Array(values)) => values.iter().map(Value::to_string).collect(),

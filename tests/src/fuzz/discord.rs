@@ -71,7 +71,7 @@ fn prompt_of(body: &Body) -> Option<&Prompt> {
     }
 }
 
-/// What Discord takes as the answer to an interaction, with nobody to be pinged.
+/// What Discord accepts as the answer to an interaction, with pings for nobody.
 fn fits(inbound: &Inbound) {
     for answer in [&inbound.answer, &inbound.on_queue_failure] {
         let Some(answer) = endpoint::json(answer) else {
@@ -94,7 +94,7 @@ fn fits(inbound: &Inbound) {
             assert!(units(content) <= bounds::CONTENT_UNITS_MAX, "{content}");
         }
         if kind == 7 {
-            // A card that is sent back is one that Discord had accepted, less what we took from it.
+            // A returned card is one that Discord had accepted, without what we removed.
             assert!(stopping(&data["components"]), "{answer}");
         }
     }

@@ -1,11 +1,11 @@
-//! What holds for whatever an endpoint of a chat takes in, whichever platform's it is.
+//! Properties of everything that a chat's endpoint accepts, on either platform.
 
 use bobbin_chat::{HttpAnswer, Inbound};
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::records::message::{Body, Want, Work};
 use serde_json::Value;
 
-/// SQS: deduplication id and message group id have at most so many characters.
+/// SQS's maximum length of a deduplication id and a message group id.
 const QUEUE_ID_CHARS_MAX: usize = 128;
 
 /// Refused as unsigned: nothing is done, and nothing of the request is said back.
@@ -33,7 +33,7 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
     }
 }
 
-/// What goes on the queue can be read from it, under names that it takes, and is somebody's of this tenant.
+/// A queued body can be read again, has valid names, and belongs to somebody of this tenant.
 fn worked_on(body: &Body, tenant: &str) {
     let written = body.encode();
     assert_eq!(&Body::decode(&written).expect("the worker reads it"), body, "{written}");
@@ -81,7 +81,7 @@ fn worked_on(body: &Body, tenant: &str) {
     assert!(!by.id.is_empty(), "work of nobody: {body:?}");
 }
 
-/// Whether all that is wanted is a word to the person themselves.
+/// Whether the only effect is an answer to the person.
 pub(super) fn only_a_word(inbound: &Inbound) -> bool {
     match &inbound.enqueue {
         None => true,

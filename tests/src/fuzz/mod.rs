@@ -1,5 +1,5 @@
-//! Everything that arrives from outside, given what nobody would send: one target a reader, each with the property
-//! that it must keep for any bytes whatever.
+//! Everything that arrives from outside, with input that nobody would send: one target for each reader, each with the
+//! property that it must keep for any bytes.
 //!
 //! Promised: a target never panics unless its property is broken; it needs no clock, network or file, so that an
 //! input is a finding for ever. The suite replays every seed and a few thousand mutations of them; `tests/fuzz`
@@ -24,12 +24,12 @@ pub use seeds::Seed;
 
 use std::path::Path;
 
-/// One reader of foreign bytes, and what it promises for all of them.
+/// A reader of foreign bytes, and its promise for all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Its name, which is also that of its corpus and of its program in `tests/fuzz`.
     pub name: &'static str,
-    /// What holds for any input.
+    /// The property for any input.
     pub property: &'static str,
     check: fn(&[u8]),
     seeds: fn(&Path) -> Vec<Seed>,
@@ -139,8 +139,8 @@ impl Target {
         (self.check)(input);
     }
 
-    /// Where to begin: what the project has in `events/`, in the recorded transcripts and in its documents, and the
-    /// files of `tests/fuzz/corpus/<name>`, where findings are kept.
+    /// The first inputs: the project's `events/`, recorded transcripts and documents, and the files of
+    /// `tests/fuzz/corpus/<name>`, which keeps findings.
     ///
     /// # Panics
     /// When a file cannot be read, or the corpus folder holds none.

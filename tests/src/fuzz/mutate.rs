@@ -1,5 +1,5 @@
-//! Another input out of a seed: bytes for the parsers, and whole values for what lies behind them, because most bytes
-//! changed in JSON only meet the parser.
+//! Makes another input from a seed: bytes for the parsers, and whole values for the code behind them, because most
+//! changes of single bytes in JSON only reach the parser.
 
 use serde_json::{Map, Number, Value};
 
@@ -9,7 +9,7 @@ use super::dice::Dice;
 const CHANGES_MAX: u64 = 4;
 /// Bytes that are repeated at once.
 const REPEAT_BYTES_MAX: usize = 64;
-/// A piece is repeated so often at the most.
+/// A piece is repeated this often at most.
 const REPEATS_MAX: u64 = 40;
 /// Depth of a nested value that is put in.
 const DEPTH_MAX: u64 = 60;
@@ -178,7 +178,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value with this number, counted from 0 in the order in which they stand.
+/// The value with this number, counted from 0 in document order.
 fn node<'v>(value: &'v mut Value, at: &mut usize) -> Option<&'v mut Value> {
     let Some(further) = at.checked_sub(1) else {
         return Some(value);

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 /// Characters of a step: 80 of its subject, and the words around it.
 const STEP_CHARS_MAX: usize = 160;
-/// Characters of what a permission is for or a question asks, with its ellipsis.
+/// Characters of a permission's subject or a question's text, with its ellipsis.
 const SUBJECT_CHARS_MAX: usize = 1_001;
-/// Characters of a reason: 300 of the provider's, and the words around them.
+/// Characters of a reason: 300 of the vendor's, and the words around them.
 const REASON_CHARS_MAX: usize = 500;
 
-/// What a card would show.
+/// The picture on a card.
 type Picture = (Vec<CardStep>, Vec<(String, About)>, String, Option<String>, Vec<String>);
 
 /// An input is the stream's bytes.

@@ -1,4 +1,4 @@
-//! What we ourselves write and read again: queue bodies and session records.
+//! Our own output that we read again: queue bodies and session records.
 
 use bobbin_core::records::message::{Body, thread_of_group};
 use bobbin_core::records::observations::Observations;
@@ -20,7 +20,7 @@ pub(super) fn body(input: &[u8]) {
         // Two groups never meet: a thread's key has no `open:` in front.
         Body::Open(open) => assert_eq!(body.group(), format!("open:{}", open.id)),
         Body::Message(message) => assert_eq!(body.group(), message.thread.to_string()),
-        // What is not in its thread's own group still says whose it is.
+        // A body outside its thread's own group still names its thread.
         Body::Control(control) => {
             assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&control.thread));
         }

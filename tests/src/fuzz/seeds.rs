@@ -18,7 +18,7 @@ const STREAM_BYTES_MAX: u64 = 64 * 1024;
 /// An input that a target begins with.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// Where it is from.
+    /// Its origin.
     pub name: String,
     /// The bytes that the target is given.
     pub bytes: Vec<u8>,
@@ -80,7 +80,7 @@ pub(super) fn opencode_events(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".event.sse")
 }
 
-/// Recorded streams and the corpus once more, each as one JSON array, so that whole values can be changed.
+/// Recorded streams and the corpus again, each as one JSON array, so that whole values can be changed.
 pub(super) fn agents_lines(workspace: &Path) -> Vec<Seed> {
     let array = |seed: &Seed| {
         let text = String::from_utf8_lossy(&seed.bytes);
@@ -100,7 +100,7 @@ pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".messages.json")
 }
 
-/// What the endpoints make of the stored requests.
+/// The queue bodies that the endpoints make of the stored requests.
 pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     let timestamp = NOW_S.to_string();
     let discord_app = discord::App {
@@ -147,7 +147,7 @@ fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
     files(&folder, end, STREAM_BYTES_MAX).iter().map(|path| read(path)).collect()
 }
 
-/// Stored requests for one endpoint, as it reads them: of a form with a payload the payload alone.
+/// Stored requests for one endpoint, as it reads them: of a form only the payload.
 fn slack(workspace: &Path, wanted: &str) -> Vec<Seed> {
     let stored = files(&workspace.join("events/slack"), ".json", u64::MAX);
     let of_endpoint = |path: &PathBuf| {

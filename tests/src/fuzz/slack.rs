@@ -20,7 +20,7 @@ pub(super) fn events(input: &[u8]) {
     entered(slack::events, input);
 }
 
-/// An input is the payload, and once more the whole form.
+/// An input is the payload, then again the whole form.
 pub(super) fn interactivity(input: &[u8]) {
     entered(slack::interactivity, input);
     let form = form_urlencoded::Serializer::new(String::new())

@@ -5,7 +5,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 /// Bounds that an input is cut at: the smallest, a few small ones, and the two platforms'.
 const BOUNDS_UNITS: [usize; 5] = [0, PART_UNITS_MIN, 120, 400, 1_900];
-/// From here on a code fence of any sane length has room beside its code.
+/// From this length on, a code fence of any sane length has room beside its code.
 const FENCED_UNITS_MIN: usize = 400;
 /// A word that no input contains by chance.
 const SENTINEL: &str = "zqsentinelqz";
@@ -35,7 +35,7 @@ pub(super) fn split(input: &[u8]) {
     assert_eq!(text::one_line(&line), line);
 }
 
-/// What a text may become in a chat's own dialect, where tables are drawn.
+/// How far a text may grow in a chat's own dialect, where tables are drawn.
 const fn grown(units: usize) -> usize {
     1_000 + units * 50
 }
@@ -59,8 +59,8 @@ fn cut(markdown: &str, bound: usize) {
     }
 }
 
-/// Fences as an agent writes them: at the start of a line, behind a few blanks or quote marks. Where the marks stand
-/// within a line, or inside of HTML, a cut may turn them into a fence; that is not promised.
+/// Fences as an agent writes them: at the start of a line, after a few blanks or quote marks. If the marks are within a
+/// line, or inside HTML, a cut may turn them into a fence; that is not promised.
 fn fences_can_be_repeated(markdown: &str) -> bool {
     let at_the_start = |line: &str| {
         let code = line.trim_start_matches([' ', '>']);
@@ -72,7 +72,7 @@ fn fences_can_be_repeated(markdown: &str) -> bool {
         && markdown.lines().filter(|line| has_fence(line)).all(at_the_start)
 }
 
-/// Whether every code block has a closing line or goes on to the end. One that ends with its list depends on a list
+/// Whether every code block has a closing line or continues to the end. One that ends with its list depends on a list
 /// that no later part opens again.
 fn blocks_have_ends(markdown: &str) -> bool {
     let end = markdown.trim_end().len();
@@ -99,7 +99,8 @@ fn has_fence(text: &str) -> bool {
     text.contains("```") || text.contains("~~~")
 }
 
-/// Whether there is code at the end that what follows would be added to. A fence with nothing behind it is no code yet.
+/// Whether there is code at the end to which the next text would be added. A fence with nothing after it is not code
+/// yet.
 fn is_open(markdown: &str) -> bool {
     let followed = format!("{markdown}\n\n{SENTINEL}");
     let mut code: Option<String> = None;

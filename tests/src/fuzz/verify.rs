@@ -1,4 +1,4 @@
-//! The two verifiers, against an oracle that holds the keys.
+//! The two verifiers, against an oracle that has the keys.
 //!
 //! An input is a signature, a timestamp and a body, each on a line of its own; the body has the rest. The oracle signs
 //! the same body itself: a verifier accepts what equals that and nothing else, and no single changed bit of it.
@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 /// The moment of every check.
 pub(super) const NOW_S: u64 = 1_795_300_000;
-/// Both platforms' signatures are believed for so many seconds.
+/// Both platforms' signatures are valid for this many seconds.
 const WINDOW_S: u64 = 300;
 const SECRET: &str = "a-signing-secret-for-fuzzing";
 
@@ -108,7 +108,7 @@ fn verifier(
     assert!(!accepts(&right, &now[..9], &moved), "a digit that moved");
 }
 
-/// What both platforms document: ten digits, at most five minutes away.
+/// The rule that both platforms document: ten digits, at most five minutes away.
 fn fresh(timestamp: &str) -> bool {
     timestamp.len() == 10
         && timestamp.bytes().all(|byte| byte.is_ascii_digit())

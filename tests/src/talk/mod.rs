@@ -1,4 +1,4 @@
-//! A conversation in a stack, which knows what to expect: people's actions are here, observations are in `reading`.
+//! A conversation in a stack, with its expectations: people's actions are here, observations in `reading`.
 
 mod reading;
 
@@ -19,13 +19,13 @@ use crate::world::World;
 
 /// A conversation: its thread, and everything that was accepted for it.
 pub struct Talk<'w> {
-    /// Where it takes place.
+    /// Its world.
     pub world: &'w World,
     /// The platform that the thread is on.
     pub platform: Platform,
     /// The thread of the conversation.
     pub thread: Thread,
-    /// What was accepted, in that order.
+    /// The accepted messages, in order.
     pub accepted: Vec<Accepted>,
 }
 
@@ -234,7 +234,7 @@ impl Talk<'_> {
         self.sent(word, &json!({}), word).await
     }
 
-    /// Stops what is running.
+    /// Stops the running turn.
     ///
     /// # Panics
     /// When it was not accepted.
@@ -242,7 +242,7 @@ impl Talk<'_> {
         self.word("stop").await;
     }
 
-    /// What the session is doing, as the person is told.
+    /// The session's status, as the person is told.
     ///
     /// # Panics
     /// When nothing is told within its bound.
@@ -250,7 +250,7 @@ impl Talk<'_> {
         self.told("status").await
     }
 
-    /// What a person who asks with this word is told.
+    /// The answer to a person's command.
     ///
     /// # Panics
     /// When nothing is told within its bound.
@@ -278,7 +278,7 @@ impl Talk<'_> {
         .await
     }
 
-    /// Asks what was spent, and waits until the person alone is told these words.
+    /// Sends the usage command, and waits until only the person is told these words.
     ///
     /// # Panics
     /// When they are not told within their bound.

@@ -12,7 +12,7 @@ use crate::provider::Sandbox;
 use crate::wait::eventually;
 
 impl Talk<'_> {
-    /// What only the person sees in this thread.
+    /// Messages that only the person sees in this thread.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -23,7 +23,7 @@ impl Talk<'_> {
         }
     }
 
-    /// What stands in the thread, oldest first.
+    /// The thread's messages, oldest first.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -34,7 +34,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Waits for a word that only one person sees in this thread.
+    /// Waits for a private answer to one person in this thread.
     ///
     /// # Panics
     /// When it is not told within its bound.
@@ -50,7 +50,7 @@ impl Talk<'_> {
         .await;
     }
 
-    /// Waits for a message that `wanted` takes.
+    /// Waits for a message that satisfies `wanted`.
     ///
     /// # Panics
     /// When there is none within `within_ms`.
@@ -134,7 +134,7 @@ impl Talk<'_> {
         session.is_ok_and(|session| session.ended.iter().any(|ended| ended.id == turn))
     }
 
-    /// The words of a turn's answer, its parts joined.
+    /// The text of a turn's answer, its parts joined.
     ///
     /// # Panics
     /// When the thread cannot be read.
@@ -179,7 +179,7 @@ impl Talk<'_> {
         list.remove(0)
     }
 
-    /// Everything that can be observed of it.
+    /// All observations of it.
     ///
     /// # Errors
     /// What could not be read.

@@ -1,5 +1,5 @@
-//! What a person presses in a thread beside forms: a permission, a failed task once more, a waiting one at once, and
-//! what a task has changed.
+//! Buttons in a thread other than forms: a permission, "Run again" after a failure, "Send now" for a waiting task, and
+//! a task's changes.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::browser::Browser;
@@ -49,7 +49,7 @@ pub async fn again(world: &World, browser: &Browser, platform: Platform) {
     talk.reset().await;
 }
 
-/// A second task waits behind the first; "Send now" gives it to the agent within the first one's run.
+/// A second task waits behind the first; "Send now" sends it to the agent during the first one's run.
 pub async fn now(world: &World, browser: &Browser, platform: Platform) {
     let (mut talk, first) = world.begin(platform, "slow: 20 one two three four five six").await;
     talk.running(&first).await;
@@ -64,7 +64,7 @@ pub async fn now(world: &World, browser: &Browser, platform: Platform) {
     talk.finish().await;
 }
 
-/// What a task changed in the files is shown to who asks for it.
+/// The person who asks for a task's changes sees them.
 pub async fn diff(world: &World, browser: &Browser, platform: Platform) {
     let (talk, turn) = world
         .begin(

@@ -1,4 +1,4 @@
-//! The page on a narrow screen, and by keyboard alone.
+//! The page on a narrow screen and with the keyboard.
 
 use bobbin_tests::browser::{Browser, ENTER};
 use bobbin_tests::chat::Platform;
@@ -12,7 +12,7 @@ use super::{THREAD, open};
 /// Width of a small phone, in CSS pixels.
 const PHONE: u32 = 400;
 
-/// Nothing runs over the edge, what is written has room, and the list of channels is out of the way until it is wanted.
+/// Nothing overflows, text has room, and the list of channels is hidden until it is needed.
 pub async fn phone(world: &World, browser: &Browser) {
     let (talk, turn) = world
         .begin(
@@ -53,15 +53,14 @@ pub async fn phone(world: &World, browser: &Browser) {
     talk.finish().await;
 }
 
-/// The text box is one press away from the first stop, and what has the focus keeps it while the page changes by
-/// itself.
+/// The text box is one key away from the first stop, and the focus stays where it is while the page changes.
 pub async fn keyboard(world: &World, browser: &Browser) {
     let (talk, first) = world.begin(Platform::Discord, "echo: first").await;
     talk.ended(&first).await;
     open(browser, &talk).await;
-    // A pane that is still to be opened would take the text box that has the focus.
+    // A pane that opens later would take the focus from the text box.
     browser.reads(VISIBLE_MS_MAX, THREAD, "first").await;
-    // The first stop of the page leads past both lists.
+    // The page's first stop skips both lists.
     let first = browser
         .run("const first = document.querySelector('a, button, input, select, textarea, [tabindex]'); first.focus(); return first.id")
         .await;

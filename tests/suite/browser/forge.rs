@@ -1,4 +1,4 @@
-//! The forge pane: a repository is made, and a pull request is read, marked as ready and merged.
+//! The forge pane: a repository is created; a pull request is read, marked as ready and merged.
 
 use bobbin_tests::browser::{Browser, ENTER};
 use bobbin_tests::forge::TestForge;
@@ -12,7 +12,7 @@ use super::picture;
 use crate::forge::a_name;
 
 const PULL: &str = "#pull-pane";
-/// Somebody else's words: on the page they are text and nothing else.
+/// Somebody else's text: the page shows it only as text.
 const TEXT: &str = "<img src=x onerror=\"document.title='run'\">\nIt says hello.";
 
 pub async fn merged(world: &World, browser: &Browser) {
@@ -24,7 +24,7 @@ pub async fn merged(world: &World, browser: &Browser) {
     assert_eq!(browser.run(reads).await, 0);
     browser.press("[data-testid=platform-forge]").await;
 
-    // Made on the page.
+    // Created on the page.
     browser.press("[data-testid=new-repository]").await;
     browser.write("[data-testid=modal] [data-testid=repository-name]", &name).await;
     browser.press("[data-testid=modal] [data-testid=modal-submit]").await;
@@ -34,7 +34,7 @@ pub async fn merged(world: &World, browser: &Browser) {
     browser.reads(VISIBLE_MS_MAX, "#forge-pane [data-testid=branch]", "main").await;
     assert_eq!(repository.call(Method::GET, "", &Value::Null).await["private"], true);
 
-    // Opened elsewhere, it comes into the pane by itself.
+    // A pull request that was opened elsewhere appears in the pane.
     let pull = repository.draft("feature", ("hello.txt", "hello\n"), "Say hello", TEXT).await;
     browser.press("#forge-pane [data-id='pull 1']").await;
     browser.reads(VISIBLE_MS_MAX, &format!("{PULL} [data-testid=pull-state]"), "draft").await;
@@ -64,14 +64,14 @@ pub async fn merged(world: &World, browser: &Browser) {
     assert_eq!(repository.file("main", "hello.txt"), "hello\n");
     narrow(browser).await;
 
-    // The way to the forge's own page.
+    // The link to the forge's own page.
     let opened = repository.press("open", &pull).await;
     let url = opened["url"].as_str().unwrap();
     let ticket = format!("{}/login/with/", world.ready.github_git);
     assert!(url.starts_with(&ticket) && url.ends_with("pull%2F1"), "{url}");
 }
 
-/// On a phone nothing runs over the edge, and the way back is there.
+/// On a phone nothing overflows, and there is a way back.
 async fn narrow(browser: &Browser) {
     browser.wide(Some(400)).await;
     let over = "const over = (pane) => [...document.querySelectorAll(`#${pane} *`)]

@@ -37,7 +37,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The sums of the open thread stand beside it, with their bounds.
+/// The open thread's sums are beside it, with their limits.
 async fn spent(world: &World, browser: &Browser) {
     let platform = Platform::Discord;
     let budgets = [(BudgetKind::Thread, Some(5_000_000))].into();
@@ -101,11 +101,11 @@ async fn person(world: &World, browser: &Browser) {
     fits::keyboard(world, browser).await;
 }
 
-/// Brings the page to a conversation's thread.
+/// Opens a conversation's thread on the page.
 async fn open(browser: &Browser, talk: &Talk<'_>) {
     let platform = talk.platform;
     browser.press(&format!("[data-testid=platform-{}]", platform.word())).await;
-    // Both platforms have a channel of the same name, so the page of the right one is waited for.
+    // Both platforms have a channel of this name, so this waits for the right page.
     let hint = match platform {
         Platform::Discord => "Plain text is only for people here",
         Platform::Slack => "Type @ to mention",
@@ -116,7 +116,7 @@ async fn open(browser: &Browser, talk: &Talk<'_>) {
         .await;
 }
 
-/// A button of the open thread; the last one where it stands more than once.
+/// A button of the open thread; the last one of several.
 fn button(label: &str) -> String {
     format!("{THREAD} [data-testid=button][data-label='{label}']")
 }
@@ -211,7 +211,7 @@ async fn on_discord(world: &World, browser: &Browser) {
 
 async fn on_slack(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-slack]").await;
-    // Both platforms have a channel of this name: only the page of the right one may be written in.
+    // Both platforms have a channel of this name: only the right page may be written to.
     browser.reads(VISIBLE_MS_MAX, CHANNEL, "Mention the bot").await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "@bob").await;
@@ -259,7 +259,7 @@ async fn begun(world: &World, mark: &str, platform: &str) -> Session {
     .await
 }
 
-/// The promises hold for what was typed in the page; the sandbox is reset away.
+/// The promises hold for the conversation on the page; then the sandbox is reset.
 async fn finish(
     world: &World,
     platform: Platform,
@@ -285,14 +285,14 @@ async fn finish(
     session.ended.into_iter().map(|ended| ended.outcome).collect()
 }
 
-/// A picture of the window for the documentation, when it is asked for.
+/// A picture of the window for the documentation, on request.
 async fn picture(browser: &Browser, name: &str) {
     if wanted() {
         keep(name, &browser.picture().await);
     }
 }
 
-/// The same of the open thread alone, once the page has drawn what it knows.
+/// The same of the open thread alone, once the page has drawn everything.
 async fn picture_of_thread(browser: &Browser, name: &str) {
     if wanted() {
         keep(name, &browser.picture_of(THREAD).await);
@@ -309,7 +309,7 @@ fn keep(name: &str, picture: &[u8]) {
     std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
 }
 
-/// Pictures for the documentation, in light and dark, when they are asked for.
+/// Pictures for the documentation, in light and dark, on request.
 async fn pictures(browser: &Browser) {
     if !wanted() {
         return;

@@ -1,4 +1,4 @@
-//! Messages that end among the dead letters: one that nobody can read, and one whose worker dies each time.
+//! Dead-lettered messages: one that nobody can read, and one whose worker crashes each time.
 
 use bobbin_core::base::limits::DELIVERIES_MAX;
 use bobbin_core::records::outcome::Outcome;
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use crate::run::trial;
 
-/// Deliveries after which the queue gives a message up here: the template's would take minutes.
+/// Deliveries until the queue gives a message up here: the template's number would take minutes.
 const RECEIVES_MAX: usize = 6;
-/// How far the queue's clock is pushed while a message that was given back is waited for.
+/// How far the queue's clock is moved while a returned message is awaited.
 const STEP_MS: u32 = 1_000;
 /// A little more than the visibility that a worker claims.
 const CLAIMED_MS: u32 = 121_000;
@@ -39,12 +39,12 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// A stack of its own: the clock that is pushed is everybody's.
+/// Its own stack, because everybody's clock is moved.
 fn stack() -> Stack {
     Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) })
 }
 
-/// Has the queue of messages give one up earlier, as whoever runs a stack could.
+/// Makes the queue of messages give up earlier, as an operator could.
 async fn give_up_early(world: &World) {
     let url = &world.deployment.messages_queue_url;
     let asked = json!({"QueueUrl": url, "AttributeNames": ["RedrivePolicy"]});
@@ -62,7 +62,7 @@ async fn give_up_early(world: &World) {
     call("SetQueueAttributes", set).await;
 }
 
-/// The letters leave the queue of the dead once their notice is on record.
+/// The dead letters leave their queue once their notices are on record.
 async fn all_told(world: &World) {
     eventually(VISIBLE_MS_MAX, "no dead letter is left", async || {
         world.advance_clock(STEP_MS).await?;
@@ -105,7 +105,7 @@ async fn poison(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// Puts a body into the thread's group, past the ingress.
+/// Puts a body into the thread's group, without ingress.
 async fn put(world: &World, talk: &Talk<'_>, body: &str) {
     let message = json!({
         "QueueUrl": world.deployment.messages_queue_url, "MessageBody": body,
@@ -114,7 +114,7 @@ async fn put(world: &World, talk: &Talk<'_>, body: &str) {
     world.aws.call("sqs", "AmazonSQS.SendMessage", &message).await.unwrap();
 }
 
-/// What is among the dead letters of messages.
+/// The dead letters of messages.
 async fn dead(world: &World) -> Vec<Value> {
     let queue = world
         .deployment
@@ -128,7 +128,7 @@ async fn dead(world: &World) -> Vec<Value> {
     listed.as_array().cloned().unwrap_or_default()
 }
 
-/// The worker dies at the same call of the same message until the queue gives it up.
+/// The worker crashes at the same call of the same message until the queue gives it up.
 async fn dead_letter(platform: Platform) {
     let stack = stack();
     let world = World::of(&stack);
@@ -156,7 +156,7 @@ async fn dead_letter(platform: Platform) {
             if processes::alive(process) { Err(format!("{process} lives")) } else { Ok(()) }
         })
         .await;
-        // Its letter is read by a worker that lives, and by no more of those that were to work on it.
+        // A living worker reads its dead letter; none of the crashed ones does.
         if nth == RECEIVES_MAX {
             breakpoint.clone().remove().await.unwrap();
         } else {
@@ -187,7 +187,7 @@ async fn dead_letter(platform: Platform) {
         "the agent was given what was told to have come to nothing"
     );
     all_told(&world).await;
-    // It can be run again, and then it is.
+    // It can be run again, and succeeds.
     talk.press(&card, "Run again").await;
     talk.see(VISIBLE_MS_MAX, "what was given up is answered", |one| {
         one.by_bot && one.text.contains("never") && !one.text.contains("echo: never")

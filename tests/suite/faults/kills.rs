@@ -1,5 +1,5 @@
-//! `kill -9` of the worker while one of its remote calls is held: before the other side has processed it, and after,
-//! before the answer is there. An undisturbed turn tells which calls there are.
+//! `kill -9` of the worker during one of its remote calls: before the other side has processed it, and after that but
+//! before its answer arrives. An undisturbed turn shows which calls there are.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -27,30 +27,30 @@ use crate::places::Place;
 use crate::run::alone;
 
 const PROMPT: &str = "echo: the first words";
-/// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
+/// Undisturbed turns on each platform: a call that is not in all of them is an extra poll, not a step.
 const RECORDINGS: usize = 2;
-/// Calls of one name that are taken, but for writes of the record: a look is repeated as time passes.
+/// Tested calls of one name, apart from writes of the record: a poll repeats as time passes.
 const POLLS_MAX: usize = 3;
-/// Threads that may pass a point by, because a look came out differently, before it is given up.
+/// Threads that may miss a point, because a poll went differently, before it is given up.
 const TRIES: usize = 3;
-/// Points of a run that may be given up: on a busy machine a look that both recordings made need not come again.
+/// Points of a run that may be given up: on a busy machine a poll in both recordings need not come again.
 const GIVEN_UP_MAX: usize = 3;
-/// The claim of a message: who dies before it costs the thread the queue's own visibility.
+/// The claim of a message: a crash before it costs the thread the queue's own visibility timeout.
 const CLAIM: &str = "sqs ChangeMessageVisibility";
 
-/// Lets some people in at once, so that the ingress keeps the platforms' three seconds.
+/// Limits how many run at once, so that ingress stays within the platforms' three seconds.
 static PERMITS: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
 
-/// What runs in the sandboxes, and how much of it the machine carries.
+/// The agent in the sandboxes, and how much of it the machine can run.
 #[derive(Clone, Copy)]
 struct Agent {
     word: &'static str,
     is_stand_in: bool,
     /// Where its sandboxes are.
     place: Place,
-    /// How it is run in them, where that is not as by default.
+    /// Its mode, if that is not the default.
     mode: Option<&'static str>,
-    /// Kill points a platform without `BOBBIN_KILLS`.
+    /// Kill points for each platform without `BOBBIN_KILLS`.
     sample: usize,
     at_once: usize,
 }
@@ -64,7 +64,7 @@ const REAL: Agent = Agent {
     sample: 4,
     at_once: KILLS_AT_ONCE,
 };
-/// The stand-in: what is killed is the worker, whatever it talks to.
+/// The stand-in: the test kills the worker, whatever agent it uses.
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
@@ -73,7 +73,7 @@ const STAND_IN: Agent = Agent {
     sample: 8,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
-/// The same where a sandbox is made, found and reached in another way.
+/// The same for sandboxes that are created, found and reached in another way.
 const AT_VERCEL: Agent =
     Agent { word: "with_a_stand_in_at_vercel", place: Place::Vercel, sample: 4, ..STAND_IN };
 const AT_SSH: Agent = Agent {
@@ -84,7 +84,7 @@ const AT_SSH: Agent = Agent {
     ..STAND_IN
 };
 
-/// The same in a session of the daemon's own, where a prompt has another way to its agent.
+/// The same in the daemon's own sessions, where a prompt reaches its agent in another way.
 const NATIVE: Agent =
     Agent { word: "natively_with_a_stand_in", mode: Some("native"), sample: 6, ..STAND_IN };
 
@@ -124,7 +124,7 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    // What is killed is the worker: with OpenCode itself, which takes minutes, at night alone.
+    // The test kills the worker: with OpenCode itself, which takes minutes, only at night.
     let by_night = at_night().then_some(REAL);
     [STAND_IN, AT_VERCEL, AT_SSH, NATIVE]
         .into_iter()
@@ -139,7 +139,7 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
-/// Deliveries of a dead worker come back after six seconds.
+/// Deliveries of a crashed worker return after six seconds.
 pub fn limits() -> Value {
     let mut limits = quick();
     limits["visibility_ms"] = json!(6_000);
@@ -166,7 +166,7 @@ async fn kills(agent: Agent) {
         points.extend(sampled);
     }
     let count = points.len();
-    // Before the claim only the queue's own clock brings the message back, and moving it concerns every thread.
+    // Before the claim only the queue's own clock returns the message, and moving it affects every thread.
     let (claims, others): (Vec<_>, Vec<_>) =
         points.into_iter().partition(|point| point.call == CLAIM && !point.after);
     let mut ends = at_once(agent.at_once, others, async |point| {
@@ -207,11 +207,11 @@ async fn kills(agent: Agent) {
     stack.end().unwrap();
 }
 
-/// The calls of the worker that every undisturbed first turn makes, each once before and once after.
+/// The worker's calls that every undisturbed first turn makes, each before and after.
 async fn record(world: &World, platform: Platform) -> Vec<Point> {
     let recordings = join_all((0..RECORDINGS).map(|_| undisturbed(world, platform))).await;
     let mut order = recordings[0].clone();
-    // Beyond the claims a change of the visibility is a heartbeat, which comes by time and not by step.
+    // Apart from the claims, a change of the visibility is a heartbeat, which depends on time and not on a step.
     let claims = match platform {
         Platform::Discord => 2,
         Platform::Slack => 1,
@@ -239,7 +239,7 @@ async fn begin<'w>(
     world.begin_marked(platform, text, mark).await
 }
 
-/// The calls of one undisturbed first turn in their order, those of one name numbered from 1.
+/// The calls of one undisturbed first turn in order; those of one name are numbered from 1.
 async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> {
     let (text, mark) = marked(PROMPT);
     let breakpoint = world.breakpoint(&condition_of(&mark, "", 0, false)).await;
@@ -259,7 +259,7 @@ async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> 
     calls.into_iter().map(number).collect()
 }
 
-/// Some of them, evenly spread, as the environment wants it.
+/// Some of them, evenly spread, as the environment sets.
 pub fn sampled<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
         Ok("all") => all.len(),
@@ -278,7 +278,7 @@ fn seed() -> usize {
     std::env::var("BOBBIN_SEED").map_or(0, |seed| seed.parse().expect("BOBBIN_SEED is a number"))
 }
 
-/// Does the same for many points, not more at once than the machine carries. What fails is named with its point.
+/// Does the same for many points, as many at once as the machine can run. A failure names its point.
 async fn at_once<T>(
     count: usize,
     points: Vec<Point>,
@@ -293,8 +293,8 @@ async fn at_once<T>(
     stream::iter(runs).buffer_unordered(count).collect().await
 }
 
-/// Begins a thread, waits until its worker's call is held, and ends exactly that process; none if no thread made that
-/// call.
+/// Begins a thread, waits until its worker's call is held, and kills exactly that process; `None` if no thread made
+/// that call.
 async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
     for _ in 0..TRIES {
         let (text, mark) = marked(PROMPT);
@@ -311,7 +311,7 @@ async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
         })
         .await;
         let Some(process) = held else {
-            // A look less than in the recordings: this thread goes its way, another one tries again.
+            // One poll fewer than in the recordings: this thread finishes, another one tries again.
             breakpoint.remove().await.unwrap();
             talk.finish().await;
             continue;
@@ -334,8 +334,8 @@ async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
     None
 }
 
-/// Waits for the end of the thread's turn, checks the promises, and once more after a reset, which waits behind the
-/// redelivery. Tells how long the end took from the kill on, in milliseconds.
+/// Waits for the end of the thread's turn and checks the promises, then again after a reset, which waits behind the
+/// redelivery. Returns the milliseconds from the kill to the end.
 async fn survived(killed: Killed<'_>) -> u128 {
     let Killed { talk, turn, at } = killed;
     let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;

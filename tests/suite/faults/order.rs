@@ -1,4 +1,4 @@
-//! Fifty threads at once: what one thread's people say is done in the order in which it was accepted, once each.
+//! Fifty threads at once: each thread's messages are processed once, in the order of acceptance.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     vec![alone("faults::fifty_threads_interleaved_keep_their_order", interleaved)]
 }
 
-/// With the stand-in agent: fifty of the real one would take 22 GB and three minutes of two processors to start.
+/// With the stand-in agent: fifty real ones would take 22 GB and three minutes of two processors to start.
 async fn interleaved() {
     let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = World::of(&stack);
@@ -33,7 +33,7 @@ async fn interleaved() {
     });
     let mut talks: Vec<Talk<'_>> =
         stream::iter(began).buffered(PEOPLE_AT_ONCE).map(|(talk, _)| talk).collect().await;
-    // A person cannot write in a Discord thread before it is there.
+    // Nobody can write to a Discord thread before it exists.
     join_all(talks.iter().map(async |talk| {
         eventually(LOADED_MS_MAX, "the thread is there", async || {
             world.session(&talk.thread.key).await.map(|_| ())
@@ -56,7 +56,7 @@ async fn interleaved() {
         talk.check().await;
     }))
     .await;
-    // Besides all promises: the record's own order, and each answer in the words of its prompt.
+    // Beside all promises: the record's own order, and each answer with the words of its prompt.
     for talk in &talks {
         let session = talk.session().await;
         let ended: Vec<&str> = session.ended.iter().map(|ended| ended.id.as_str()).collect();

@@ -1,5 +1,5 @@
-//! `kill -9` of the worker while a call of a press is held, before the other side has processed it and after: one
-//! branch, one pull request, one fix, one reply, told once. An undisturbed press tells which calls there are.
+//! `kill -9` of the worker during a call of a press, before the other side has processed it and after: one branch, one
+//! pull request, one fix, one reply, reported once. An undisturbed press shows which calls there are.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ use crate::run::alone;
 
 /// Kill points without `BOBBIN_KILLS`.
 const SAMPLE: usize = 8;
-/// Calls of one name that are taken, but for writes.
+/// Tested calls of one name, apart from writes.
 const POLLS_MAX: usize = 3;
-/// Who dies before it costs the thread the queue's own visibility.
+/// A crash before it costs the thread the queue's own visibility timeout.
 const CLAIM: &str = "sqs ChangeMessageVisibility";
 
 pub fn trials() -> Vec<Trial> {
@@ -36,12 +36,12 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What is pressed.
+/// The button that is pressed.
 #[derive(Clone, Copy, PartialEq)]
 enum Press {
-    /// That work which was shown is published.
+    /// Publishes a proposal.
     Publish,
-    /// That a review of the pull request is fixed: a turn, its push, and the reply.
+    /// Fixes a review of the pull request: a turn, its push and the reply.
     Fix,
 }
 
@@ -53,7 +53,7 @@ impl Press {
         }
     }
 
-    /// What the thread is told in the end.
+    /// What the thread is told at the end.
     const fn told(self) -> &'static str {
         match self {
             Self::Publish => "Pull request #1 is ",
@@ -61,7 +61,7 @@ impl Press {
         }
     }
 
-    /// Calls that have to be among those of an undisturbed press.
+    /// Calls that an undisturbed press must make.
     const fn calls(self) -> &'static [&'static str] {
         match self {
             Self::Publish => &["git-receive-pack", "/pulls"],
@@ -77,7 +77,7 @@ struct Pressable<'w> {
     talk: Talk<'w>,
     repository: TestRepository<'w>,
     card: ChatMessage,
-    /// Part of all messages that the press is worked on by.
+    /// Part of all messages of the press.
     name: String,
 }
 
@@ -110,7 +110,7 @@ async fn pressable<'w>(world: &'w World, forge: &'w TestForge, press: Press) -> 
     Pressable { press, world, talk, repository, card, name }
 }
 
-/// Waits for the end, and checks that everything is there once.
+/// Waits for the end, and checks that everything happened once.
 async fn done_once(pressable: Pressable<'_>) {
     let Pressable { press, world, talk, repository, name, .. } = pressable;
     let told = |one: &ChatMessage| one.text.contains(press.told());
@@ -165,7 +165,7 @@ async fn said_there(repository: &TestRepository<'_>) {
     .await;
 }
 
-/// A call, which one of its name, and whether it was processed.
+/// A call, its number among those of its name, and whether it was processed.
 type Point = (String, usize, bool);
 
 /// The calls of an undisturbed press, each before and after.
@@ -197,8 +197,7 @@ async fn recorded(world: &World, forge: &TestForge, press: Press) -> Vec<Point> 
     points
 }
 
-/// Kills the worker at that point of a press. `false`: this press made no such call, because a look came out
-/// differently.
+/// Kills the worker at that point of a press. `false`: this press made no such call, because a poll went differently.
 async fn killed(
     world: &World,
     forge: &TestForge,

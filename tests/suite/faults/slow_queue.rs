@@ -1,7 +1,7 @@
-//! The queue does not answer the ingress. One call of it: the next attempt goes through, and nobody notices. None of
-//! them in time: the platform is told so while it still listens, and the next try makes one turn, whether the queue had
-//! taken the first or not. Slack itself sends the same event again; on Discord a person reads the words and asks once
-//! more, which is another interaction, and the first one never starts anything.
+//! The queue does not answer ingress. If one call fails, the next attempt succeeds and nobody notices. If none succeeds
+//! in time, the platform hears that while it still listens, and the next try makes one turn, whether the queue had
+//! taken the first or not. Slack itself sends the same event again; on Discord a person reads the message and asks
+//! again, which is another interaction, and the first one never starts anything.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Attempts of one call that ingress makes at most (AWS's SDK, standard retries).
+/// Most attempts of one call by ingress (AWS's SDK, standard retries).
 const ATTEMPTS_MAX: usize = 3;
 
 fn condition(nth: usize, after: bool) -> Condition {
@@ -84,7 +84,7 @@ async fn slow(platform: Platform, after: bool) {
         breakpoint.remove().await.unwrap();
     }
     match platform {
-        // Words for the person alone, as the answer of the interaction.
+        // Only the person sees this answer of the interaction.
         Platform::Discord => {
             let answer = refused.json();
             assert_eq!((refused.status, &answer["type"]), (200, &json!(4)));
@@ -126,7 +126,7 @@ async fn made_one_turn(world: &World, platform: Platform, turn: &str, mark: &str
     assert_eq!(asked, 1, "what was sent twice made {asked} turns");
 }
 
-/// A request of the test's own, and the turn that it stands for.
+/// The test's own request, and its turn.
 fn request(world: &World, platform: Platform, text: &str) -> (String, String) {
     match platform {
         Platform::Discord => {

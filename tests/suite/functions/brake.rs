@@ -1,4 +1,4 @@
-//! What is to be stopped is stopped before anything is said of it.
+//! A stop takes effect before anything is said about it.
 
 use bobbin_core::base::ids::PostRef;
 use bobbin_core::base::person::Person;
@@ -10,7 +10,7 @@ use super::events::{start, stored};
 
 const THREAD: &str = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100";
 
-/// A flag that a prompt waits, and its card.
+/// The flag of a waiting prompt, and its card.
 fn waiting(card: &str) -> Value {
     let queued = Queued {
         by: Person::default(),
@@ -23,7 +23,7 @@ fn waiting(card: &str) -> Value {
     json!({"S": flag})
 }
 
-/// Two prompts wait, and the chat takes nothing.
+/// Two prompts wait, and the chat refuses everything.
 pub async fn stop_all() {
     let mut function = start("worker").await;
     let (_, mut stop) = stored("worker").into_iter().find(|(name, _)| name == "stop").unwrap();
@@ -53,9 +53,9 @@ pub async fn stop_all() {
         flagged.count()
     };
     assert_eq!(flagged("cancel#m"), 2, "{calls:#?}");
-    // For what nobody has announced yet.
+    // For prompts that nobody has announced yet.
     assert_eq!(flagged("stop_all#"), 1, "{calls:#?}");
-    // What runs by the next delivery would be another turn.
+    // Whatever runs by the next delivery would be another turn.
     assert_eq!(answer, json!({"batchItemFailures": []}));
     function.end().await;
 }

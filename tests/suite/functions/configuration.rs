@@ -10,7 +10,7 @@ use super::secret;
 
 const HIDE: &str = "AmazonSQS.ChangeMessageVisibility";
 
-/// A function, what is wrong with its environment (none: not set), and what it says then.
+/// A function, the fault in its environment (`None`: not set), and its message.
 struct Row(&'static str, &'static str, Option<&'static str>, &'static [&'static str]);
 
 const NOT_SET: &[&str] =
@@ -85,8 +85,8 @@ pub async fn refused() {
     }
 }
 
-/// A worker that cannot work has told the one line in its log, gives back what comes for seconds, and tells Lambda the
-/// same words.
+/// A worker that cannot work has written the one line to its log, retries its messages within seconds, and gives Lambda
+/// the same words.
 async fn given_back(what: &str, mut worker: Function) -> String {
     let mut log = worker.log();
     log.retain(|line| line["event"] != "secret.unread");
@@ -109,8 +109,8 @@ async fn given_back(what: &str, mut worker: Function) -> String {
     message
 }
 
-/// What comes to a worker whose secrets cannot be read, or not used: claimed before they are, and given back for
-/// seconds. It is worked on as soon as they can be.
+/// Messages to a worker whose secrets cannot be read or used: claimed before that, and retried within seconds. They are
+/// processed as soon as the secrets work.
 pub async fn without_keys() {
     const READ: &str = "secretsmanager.GetSecretValue";
     let mut wrong = secret();
@@ -139,7 +139,7 @@ pub async fn without_keys() {
         let mended =
             json!({"ARN": "arn", "Name": "everything", "SecretString": secret().to_string()});
         function.answer(READ, 200, mended);
-        // As the message comes again and again: a secret that could not be read is not read for each.
+        // While the message returns again and again, an unreadable secret is not read each time.
         eventually(SECRET_READ_MS_MAX, what, async || {
             let answer = function.invoke(&named("stop").1).await.unwrap();
             let is_done = answer == json!({"batchItemFailures": []});
@@ -162,7 +162,7 @@ pub async fn accepted() {
     }
 }
 
-/// The one line, which is what Lambda is told as well; nothing else is said, and the process has failed.
+/// The one line, which Lambda gets as well; nothing else is written, and the process has failed.
 fn one_line(what: &str, started: Started, reported: bool) -> String {
     let Refused { report, status, said } = match started {
         Started::Refused(refused) => refused,
@@ -172,7 +172,7 @@ fn one_line(what: &str, started: Started, reported: bool) -> String {
     let read = |line: &str| -> Value {
         serde_json::from_str(line).unwrap_or_else(|e| panic!("{what}: {e}: {said}"))
     };
-    // A secret that cannot be read is a line of its own, whenever that is.
+    // An unreadable secret is a line of its own, whenever it is noticed.
     let mut lines: Vec<Value> = said.lines().map(read).collect();
     lines.retain(|line| line["event"] != "secret.unread");
     let [line] = &lines[..] else { panic!("{what}: not one line: {said}") };

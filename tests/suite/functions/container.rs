@@ -1,5 +1,5 @@
-//! `sam local invoke` against a running stack: what `bobbin env` and `bobbin event` make for it, and the real
-//! programs with exactly that, in a network of their own, where the machine's loopback is not theirs.
+//! `sam local invoke` against a running stack: the output of `bobbin env` and `bobbin event`, and the real programs
+//! with exactly that, in their own network, where the machine's loopback is not theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn invoked() -> Trial {
     })
 }
 
-/// Runs `bobbin` beside the stack with this state folder, with nothing in its environment; what it printed.
+/// Runs `bobbin` beside the stack with this state folder and an empty environment; returns its output.
 async fn setup(state_dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(binaries::folder().join("bobbin"));
     command
@@ -62,7 +62,7 @@ async fn env_json(state_dir: &Path, more: &[&str]) -> Value {
     serde_json::from_str(&printed).unwrap()
 }
 
-/// The variables of each function by the template, and of each whether it refers to something.
+/// Each function's variables by the template, and whether each refers to something.
 fn declared() -> BTreeMap<String, BTreeMap<String, bool>> {
     let text = std::fs::read_to_string(workspace().join("template.yaml")).unwrap();
     let template: Yaml = serde_yaml_ng::from_str(&text).unwrap();
@@ -88,7 +88,7 @@ fn declared() -> BTreeMap<String, BTreeMap<String, bool>> {
         .collect()
 }
 
-/// To a resource, or to the stack itself; what refers to a parameter may be empty, as the parameter may.
+/// To a resource, or to the stack itself; a reference to a parameter may be empty, as the parameter may.
 fn is_reference(template: &Yaml, value: &Yaml) -> bool {
     let Yaml::Tagged(tagged) = value else {
         return false;
@@ -109,7 +109,7 @@ async fn whole(world: World) {
         |of: &Value| -> BTreeSet<String> { of.as_object().unwrap().keys().cloned().collect() };
     assert_eq!(names(&made), functions.keys().cloned().collect());
     for (function, variables) in &functions {
-        // SAM passes over a variable that the template does not declare, and takes from the shell one that is missing.
+        // SAM skips a variable that the template does not declare, and takes a missing one from the shell.
         assert_eq!(names(&made[function]), variables.keys().cloned().collect(), "{function}");
         let referring = variables.iter().filter(|(_, refers)| **refers);
         for (name, _) in referring {
@@ -135,8 +135,8 @@ async fn whole(world: World) {
     }
 }
 
-/// What SAM gives a function (samcli/local/lambdafn/env_vars.py): the variables that the template declares, with the
-/// values of env.json, and Lambda's own.
+/// What SAM gives a function (samcli/local/lambdafn/env_vars.py): the template's variables with the values of env.json,
+/// and Lambda's own.
 fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, String)> {
     let [id, secret] = key;
     let lambda = [
@@ -163,7 +163,7 @@ fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, S
     lambda.into_iter().chain(given).collect()
 }
 
-/// What a shell makes of `bobbin credentials`: the variables that SAM hands on.
+/// What a shell reads from `bobbin credentials`: the variables that SAM passes on.
 async fn credentials(state_dir: &Path) -> [String; 2] {
     let printed = setup(state_dir, &["credentials"]).await;
     let export = printed.lines().next().unwrap();
@@ -182,7 +182,7 @@ async fn credentials(state_dir: &Path) -> [String; 2] {
     values
 }
 
-/// What the functions of a stack are given by SAM.
+/// What SAM gives a stack's functions.
 struct Given {
     env_json: Value,
     key: [String; 2],
@@ -246,7 +246,7 @@ async fn ingress(namespace: &Namespace, world: &World, given: &Given) {
         assert_eq!(answer["statusCode"], 200, "{file}: {answer}");
     }
     function.end().await;
-    // What it queued is answered by the stack's own worker, where people see it.
+    // The stack's own worker answers what it queued, where people see it.
     let (ready, client) = (&world.ready, http::client());
     let channel = format!("{}/channels/{}/messages", ready.discord_api, ready.discord_channel_id);
     let opened = async || {
@@ -266,7 +266,7 @@ async fn ingress(namespace: &Namespace, world: &World, given: &Given) {
 async fn worker(namespace: &Namespace, world: &World, given: &Given) {
     let mut function = start(namespace, "Worker", given).await;
     let done = json!({"batchItemFailures": []});
-    // The message is hidden from the stack's own worker, so whatever becomes of it the container's did.
+    // The message is hidden from the stack's own worker, so only the container can process it.
     let prompt = event(world, "events/worker/prompt.json").await;
     let record = &prompt["Records"][0];
     assert_eq!(function.invoke(&prompt).await.unwrap(), done, "{:#?}", function.log());
@@ -281,7 +281,7 @@ async fn worker(namespace: &Namespace, world: &World, given: &Given) {
     let sweep = event(world, "events/worker/sweep.json").await;
     assert_eq!(function.invoke(&sweep).await.unwrap(), done, "{:#?}", function.log());
 
-    // Without a message that is there, the record is retried and nothing is done.
+    // Without its message the record is retried and nothing happens.
     let mut invented = event(world, "events/worker/unreadable.json").await;
     let id = invented["Records"][0]["messageId"].take();
     invented["Records"][0]["messageId"] = id.clone();

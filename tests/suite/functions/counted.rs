@@ -1,4 +1,4 @@
-//! What alarms look at is counted when it goes wrong, and not before.
+//! Metrics with alarms are counted when something goes wrong, and not before.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::events::{signed, start, stored};
 
-/// The sums of the metrics that it has written, as CloudWatch adds them up for the stack.
+/// The sums of its metrics, as CloudWatch adds them up for the stack.
 fn sums(function: &Function) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for line in function.log() {
@@ -39,7 +39,7 @@ fn count(function: &Function, alarm: Alarm) -> u64 {
     sums.get(alarm.metric()).copied().unwrap_or_default()
 }
 
-/// How often an event stands in the log.
+/// How often an event is in the log.
 fn logged(function: &Function, event: &str) -> usize {
     let log = function.log();
     log.iter().filter(|line| line["event"] == event).count()
@@ -56,7 +56,7 @@ pub async fn ingress() {
     let accepted = function.invoke(&signed(&mention)).await.unwrap();
     assert_eq!(accepted["statusCode"], 200);
     assert_eq!(count(&function, Alarm::WorkDropped), 0);
-    // What nobody has signed is no failure of ours.
+    // An unsigned request is not our failure.
     let stale = function.invoke(&mention).await.unwrap();
     assert_eq!(stale["statusCode"], 401);
     assert_eq!(count(&function, Alarm::WorkDropped), 0);
@@ -109,7 +109,7 @@ pub async fn worker() {
     function.end().await;
 }
 
-/// What the queue gives out of its dead letters: one that nobody can read, and that belongs to no thread.
+/// The queue's dead letters: an unreadable one without a thread.
 fn unreadable_dead_letters() -> Value {
     json!({"Messages": [{
         "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt", "Body": "{",
@@ -117,7 +117,7 @@ fn unreadable_dead_letters() -> Value {
     }]})
 }
 
-/// Dead letters of a sandbox's group: the first has nobody who waits in a chat, the second was asked for by a person.
+/// Dead letters of a sandbox's group: nobody waits for the first in a chat; a person asked for the second.
 pub async fn sandbox_letters() {
     let key: SandboxKey = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100".parse().unwrap();
     let new: NewSandbox = serde_json::from_value(json!({"name": "shared"})).unwrap();
@@ -207,7 +207,7 @@ pub async fn sweeper() {
     let answer = function.invoke(&tick).await.unwrap();
     assert_eq!(answer["orphans"], json!({"listed": 1, "deleted": 0}));
 
-    // As after a table was restored to an earlier point: all of them seem to be nobody's.
+    // Like after a table was restored to an earlier point: all of them seem to be orphans.
     let all: Vec<Value> = (1..=3).map(|nth| left(nth, ours)).collect();
     function.answer("GET /daytona/sandbox", 200, list(&all));
     let told = function.invoke(&tick).await.unwrap_err();
@@ -218,7 +218,7 @@ pub async fn sweeper() {
     let destroyed = logged(&function, "sandbox.orphan.destroyed");
     assert_eq!(destroyed, 1, "no other one was deleted");
     assert_eq!(logged(&function, ORPHANS_HELD), 1);
-    // It is Lambda's count of errors that wakes somebody: no metric of ours is written for it.
+    // Lambda's count of errors raises the alarm: no metric of ours is written for it.
     assert_eq!(sums(&function), BTreeMap::new());
     function.end().await;
 }

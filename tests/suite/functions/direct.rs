@@ -1,5 +1,5 @@
-//! Direct messages in Slack: the thread that ingress chooses with one look at the table, and what a worker does with a
-//! copy of a message that another thread has.
+//! Direct messages in Slack: the thread that ingress chooses with one read of the table, and a worker's copy of a
+//! message that another thread has.
 
 use bobbin_core::records::message::Body;
 use bobbin_tests::function::{Called, Function};
@@ -30,7 +30,7 @@ fn reply() -> Value {
     event
 }
 
-/// The items that were read, and the groups of what was sent.
+/// The items that were read, and the groups of the sent messages.
 fn made(calls: &[Called]) -> (Vec<String>, Vec<String>) {
     let of = |what: &'static str| calls.iter().filter(move |call| call.what == what);
     let read = of(GET).map(|call| {
@@ -70,7 +70,7 @@ pub async fn chosen() {
         (&first, settings(true), settings_item(), OF_ANNA),
         (&reply, place(OF_MESSAGE), place_item(), OF_MESSAGE),
         (&reply, place(OF_ANNA), place_item(), OF_ANNA),
-        // Nothing is known of the message that it answers.
+        // The answered message is unknown.
         (&reply, json!({}), [place_item(), settings_item()].concat(), OF_MESSAGE),
     ] {
         function.answer(GET, 200, answer.clone());
@@ -91,7 +91,7 @@ pub async fn chosen() {
     function.end().await;
 }
 
-/// What is no direct message waits for no table.
+/// Other messages do not wait for the table.
 pub async fn others() {
     let mut function = start("ingress").await;
     for (folder, name) in [
@@ -126,7 +126,7 @@ fn record(name: &str, thread: &str) -> Value {
     event
 }
 
-/// The items of direct messages that were taken, and whether anything was posted.
+/// The stored items of direct messages, and whether anything was posted.
 fn taken(calls: &[Called]) -> (Vec<String>, bool) {
     let updates = calls.iter().filter(|call| call.what == UPDATE);
     let items = updates.filter_map(|call| {
@@ -161,7 +161,7 @@ pub async fn taken_once() {
             // No thread had it. (The provider here makes no sandbox, so a prompt is held.)
             let done = if name == "prompt" { held.clone() } else { json!([]) };
             assert_eq!(invoke(200, &json!({})).await, (done, true), "{name} in {thread}");
-            // A prompt waits for the table; a control message is given up in its own time.
+            // A prompt waits for the table; a control message is given up after its own time.
             let (failed, posted) = invoke(400, &away).await;
             if name == "prompt" {
                 assert_eq!((failed, posted), (held, false), "{thread}");
@@ -171,7 +171,7 @@ pub async fn taken_once() {
         }
     }
     assert_eq!(logged(&function, "message.elsewhere"), 4);
-    // Nothing of it in a channel.
+    // In a channel there is none of that.
     function.answer(UPDATE, 400, elsewhere);
     let channel = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100";
     function.invoke(&record("stop", channel)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The files of `events/` and the real programs: what each answers, and what it asks of AWS then.
+//! The files of `events/` with the real programs: each answer, and the calls to AWS.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,13 +15,13 @@ use sha2::Sha256;
 
 use super::secret;
 
-/// Development keys: they sign nothing but these events.
+/// Development keys, which sign only these events.
 pub const SLACK_SECRET: &str = "a-signing-secret-for-tests";
 /// The new webhook secret and the old one, which signs here.
 pub const WEBHOOK_SECRETS: &str = "a-new-webhook-secret a-webhook-secret-for-tests";
 const DISCORD_SEED: [u8; 32] = [9; 32];
 
-/// File, status, what the answer is (its `type` on Discord), and which bodies are queued.
+/// File, status, the answer (its `type` on Discord), and the queued bodies.
 type Row = (&'static str, u64, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -177,7 +177,7 @@ pub(super) fn signed(event: &Value) -> Value {
     event
 }
 
-/// The bodies that were sent, in words: `message prompt`, `control stop`.
+/// The sent bodies in words: `message prompt`, `control stop`.
 fn sent(calls: &[Called]) -> String {
     let sends = calls.iter().filter(|call| call.what == "AmazonSQS.SendMessage");
     let kinds = sends.map(|call| {
@@ -197,7 +197,7 @@ fn sent(calls: &[Called]) -> String {
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// What an answer is, in a word.
+/// An answer in a word.
 fn kind(answer: &Value) -> String {
     let text = answer["body"].as_str().unwrap_or_default();
     let Ok(body) = serde_json::from_str::<Value>(text) else {
@@ -251,13 +251,12 @@ pub async fn ingress() {
     function.end().await;
 }
 
-/// File, whether the record is retried, and what was asked of the outside, in that order among other calls; where
-/// nothing is stated, nothing but the visibility may be asked for. The provider here makes no sandbox, so a prompt is
-/// held.
+/// File, whether the record is retried, and the calls to the outside, in that order among others; an empty list allows
+/// only the visibility. The provider here creates no sandbox, so a prompt is held.
 #[rustfmt::skip]
 const WORKER: &[(&str, bool, &[&str])] = &[
     ("dead-letter", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),
-    // Nothing is there any more.
+    // It is gone by now.
     ("dead-letters", false, &["AmazonSQS.ReceiveMessage", "AmazonSQS.ReceiveMessage"]),
     ("elsewhere", true, &[]),
     // This stack has no forge.
@@ -274,7 +273,7 @@ const WORKER: &[(&str, bool, &[&str])] = &[
 pub async fn worker() {
     const VISIBILITY: &str = "AmazonSQS.ChangeMessageVisibility";
     let mut function = start("worker").await;
-    // What it read at its start is no answer to an event.
+    // Calls at its start are not part of the answer to an event.
     let _ = function.calls();
     let events = stored("worker");
     assert_eq!(events.len(), WORKER.len(), "a file is not stated here");
@@ -300,7 +299,7 @@ pub async fn worker() {
         }
         assert!(!asked.is_empty() || others().count() == 0, "{name}: {calls:#?}");
         if name == "prompt" {
-            // Beside the provider's calls, in whatever order.
+            // Beside the provider's calls, in any order.
             let card = others().any(|call| call.what == "POST /slack/chat.postMessage");
             assert!(card, "{name}: no card among {calls:#?}");
         }

@@ -1,5 +1,5 @@
-//! The three real programs, each alone behind a Runtime API: what they say about a wrong configuration, and what they
-//! answer to every file in `events/`.
+//! The three real programs, each alone behind a Runtime API: their messages about a wrong configuration, and their
+//! answers to every file in `events/`.
 
 mod brake;
 mod configuration;
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Every credential, whichever function asks.
+/// Every credential, for any function.
 fn secret() -> Value {
     json!({
         "discord_bot_token": "a-bot-token", "slack_bot_token": "xoxb-a-bot-token",

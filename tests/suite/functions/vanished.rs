@@ -1,4 +1,4 @@
-//! Records whose sandbox no provider lists: most of them are kept as they are until a person has looked.
+//! Records whose sandbox no provider lists: if they are most, they are kept until a person has checked.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::events::stored;
 use super::secret;
 
-/// The organisation of the stack's key, as the provider says.
+/// The organisation of the stack's key, as the provider reports it.
 const OURS: &str = "00000000-0000-4000-8000-000000000001";
 
 fn now_ms() -> Ms {
@@ -48,7 +48,7 @@ fn table(account: &str, confirmed_at_ms: Option<Ms>, sandboxes: u64) -> Value {
     json!({"Responses": {"local-Table": items}, "UnprocessedKeys": {}})
 }
 
-/// A tick, and how many records it asked to look.
+/// A tick; returns how many records it asked for a check.
 async fn tick(sweeper: &mut Function) -> (Result<Value, Value>, usize) {
     let (_, event) = stored("sweeper").into_iter().next().unwrap();
     let _ = sweeper.calls();
@@ -74,20 +74,20 @@ pub async fn held() {
         for (name, value) in environment {
             if name == "OVERRIDES" {
                 let mut overrides: Value = serde_json::from_str(value).unwrap();
-                // Every tick is one that compares.
+                // Every tick compares.
                 overrides["limits"] = json!({"reconcile_ms": 60_000});
                 *value = overrides.to_string();
             }
         }
     });
     let Started::Ready(mut sweeper) = started.await else { panic!("it does not start") };
-    // Of another stack: it says whose the account is, and is none of ours.
+    // Of another stack: it names its account and is not one of ours.
     let foreign = json!({
         "id": "a", "name": "a", "state": "started", "organizationId": OURS, "labels": {"stack": "another's"},
     });
     sweeper.answer("GET /daytona/sandbox", 200, json!({"items": [foreign], "nextCursor": null}));
 
-    // What is armed is due as well here, and a sweep of it is on its way.
+    // Armed items are also due here, and a sweep of each is under way.
     let out = json!({"Attributes": {"sweep": {"S": "sweep-1"}}});
     sweeper.answer("DynamoDB_20120810.UpdateItem", 200, out);
     sweeper.answer("DynamoDB_20120810.Query", 200, index(1));
@@ -97,7 +97,7 @@ pub async fn held() {
     assert!(held.contains("sandboxes on record; their records are kept as they are"), "{held}");
     assert_eq!((looks, logged(&sweeper, VANISHED_HELD)), (0, 1));
 
-    // A person has given up what is in another account.
+    // A person has given up the sandboxes of the other account.
     sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table(OURS, Some(now_ms()), 1));
     let (told, looks) = tick(&mut sweeper).await;
     assert!(told.is_ok() && looks > 0, "{told:?}, {looks}");
@@ -106,7 +106,7 @@ pub async fn held() {
     let (told, looks) = tick(&mut sweeper).await;
     assert!(told.is_err() && looks == 0, "{told:?}, {looks}");
 
-    // In another account nothing is looked for, be it one sandbox.
+    // In another account nothing is searched, not even for one sandbox.
     sweeper.answer(
         "DynamoDB_20120810.Query",
         200,

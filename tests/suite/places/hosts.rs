@@ -1,4 +1,4 @@
-//! What only SSH hosts come to: one is full, gone for a while, or another machine than it was.
+//! Events that only SSH hosts have: one is full, gone for a while, or replaced by another machine.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::budgets::BudgetKind;
@@ -34,7 +34,7 @@ const KEYS_THERE: &str =
     sed -n 's/^OPENROUTER_API_KEY=//p' | sort -u |
     while read -r key; do printf %s \"$key\" | sha256sum | cut -d' ' -f1; done";
 
-/// A host puts nothing into requests: the key stands in the server's environment, and it is the capped one.
+/// A host adds nothing to requests: the key is in the server's environment, and it is the capped one.
 async fn capped() {
     let (key, public) = key_pair();
     let host = with_agent(Host::start("capped", 1, &public));
@@ -62,7 +62,7 @@ async fn capped() {
     stack.end().unwrap();
 }
 
-/// The sandboxes of a host share one loopback, and so would not have a database each.
+/// A host's sandboxes share one loopback, so each could not have its own database.
 async fn prebuilt() {
     let (key, public) = key_pair();
     let host = with_agent(Host::start("builder", 3, &public));
@@ -97,7 +97,7 @@ async fn troubled() {
         "{told}"
     );
 
-    // Gone: the message waits, says for what, and is answered when the host is back with its disk.
+    // Gone: the message waits, says why, and is answered when the host is back with its disk.
     let before = talk.sandbox().await;
     host.stop();
     let waits = talk.say("echo: back again").await;

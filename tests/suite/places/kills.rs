@@ -1,5 +1,5 @@
-//! `kill -9` of the worker while one of its commands on an SSH host is held: before it is done, and after, before its
-//! outcome is told. An undisturbed turn tells how many there are.
+//! `kill -9` of the worker while one of its commands on an SSH host is held: before it is done, and after that but
+//! before its result is reported. An undisturbed turn shows how many there are.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::limits::{ANSWER_MS_MAX, FAULTY_ANSWER_MS_MAX};
@@ -7,9 +7,9 @@ use bobbin_tests::wait::eventually;
 
 use super::*;
 
-/// What holds commands.
+/// The script that holds commands.
 const HOLD: &str = include_str!("../../ssh/hold.sh");
-/// Commands that are taken without `BOBBIN_KILLS`, each before it is done and after.
+/// Commands that are tested without `BOBBIN_KILLS`, each before it is done and after.
 const SAMPLE: usize = 3;
 
 pub fn trials() -> Vec<Trial> {
@@ -32,7 +32,7 @@ async fn killed() {
     let stack = Stack::start(&on_hosts(limits, "ssh", &[&host.host.settings()], &key));
     let world = World::on_host(&stack, host.host.folder(""));
 
-    // One that counts them.
+    // A turn that counts them.
     host.arm(0, "before");
     let (talk, turn) = world.begin(Platform::Slack, "echo: undisturbed").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -46,7 +46,7 @@ async fn killed() {
             host.arm(number, when);
             let (talk, turn) = world.begin(Platform::Slack, "echo: once and no more").await;
             let held = eventually(ANSWER_MS_MAX, "the command is held", async || {
-                // A look less than before: the turn went by.
+                // One poll fewer than before: the turn passed.
                 match (host.is_held(), talk.has_ended(&turn).await) {
                     (true, _) => Ok(true),
                     (false, true) => Ok(false),
@@ -82,14 +82,14 @@ impl Holding {
         Self { host }
     }
 
-    /// Counts commands from now on, and holds the one of this number, from 1, `before` it is done or `after`.
+    /// Counts commands from now on, and holds the one with this number, from 1, `before` it is done or `after`.
     fn arm(&self, number: usize, when: &str) {
         self.host.as_root(&format!(
             "cd /var/lib/hold\nrm -f held go\necho 0 >count\n: >lock\nchmod 666 count lock\necho '{number} {when}' >armed"
         ));
     }
 
-    /// How many there were since.
+    /// How many there were since then.
     fn counted(&self) -> usize {
         let count = self.host.as_root("flock /var/lib/hold/lock cat /var/lib/hold/count");
         count.trim().parse().unwrap()
@@ -101,13 +101,13 @@ impl Holding {
         !self.host.as_root(held).is_empty()
     }
 
-    /// Lets it go, and counts no more.
+    /// Releases it and stops counting.
     fn let_go(&self) {
         self.host.as_root("cd /var/lib/hold\nrm -f armed\n: >go");
     }
 }
 
-/// Some of them, evenly spread, or all, as the environment wants it.
+/// Some of them, evenly spread, or all, as the environment sets.
 fn sample(commands: usize) -> Vec<usize> {
     let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
         Ok("all") => commands,

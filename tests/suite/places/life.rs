@@ -1,4 +1,4 @@
-//! What may become of a sandbox, at each provider.
+//! A sandbox's possible fates, at each provider.
 
 use std::sync::Arc;
 
@@ -56,14 +56,14 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Git objects go in and out by what every provider has.
+/// Git objects go in and out by means that every provider has.
 async fn published(stack: Arc<Stack>, place: Place) {
     let world = place.world(&stack);
     let provider = [("provider", place.word())];
     crate::forge::one_pull_request(&world, Platform::Slack, &provider).await;
 }
 
-/// Lets the sweeper look until the record is in this phase.
+/// Runs the sweeper until the record is in this phase.
 async fn swept(talk: &Talk<'_>, phase: Phase) -> Session {
     let what = format!("the phase is {}", phase.word());
     eventually(PAUSE_MS_MAX, &what, async || {
@@ -123,7 +123,7 @@ async fn vanished(stack: Arc<Stack>, place: Place) {
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let session = talk.session().await;
     assert_eq!(session.sandbox.generation, 2);
-    // What was made somewhere is made anew there.
+    // What was created somewhere is created there again.
     assert_eq!(session.sandbox.spec.provider.as_deref(), Some(place.word()));
     assert_ne!(talk.sandbox().await.name, lost.name);
     talk.finish().await;
@@ -143,7 +143,7 @@ async fn expired(stack: Arc<Stack>, place: Place) {
     talk.check().await;
 }
 
-/// A record that is lost leaves a sandbox that nobody knows.
+/// A lost record leaves a sandbox that nobody knows.
 async fn orphaned(stack: Arc<Stack>, place: Place) {
     let world = place.world(&stack);
     let (talk, first) = place.begin(&world, "echo: whose am I").await;
@@ -160,7 +160,7 @@ async fn orphaned(stack: Arc<Stack>, place: Place) {
     .await;
 }
 
-/// Daytona moves the disk of one that rests for long elsewhere, and back when it is started.
+/// Daytona archives the disk of a sandbox that is stopped for long, and restores it at its start.
 async fn restored(stack: Arc<Stack>) {
     let place = Place::Daytona;
     let world = place.world(&stack);
@@ -183,7 +183,7 @@ async fn restored(stack: Arc<Stack>) {
     talk.finish().await;
 }
 
-/// The route of a session that has ended may be somebody else's by now.
+/// Somebody else may have the route of an ended session by now.
 async fn strange_page(stack: Arc<Stack>) {
     let place = Place::Vercel;
     let world = place.world(&stack);

@@ -1,5 +1,5 @@
-//! The life of a sandbox at each provider: the same scenarios at Daytona's and Vercel's doubles and on an SSH host that
-//! the machine's own sshd serves. A stack has all three set up, and a thread says with its first words where it works.
+//! A sandbox's life at each provider: the same scenarios at Daytona's and Vercel's doubles and on an SSH host that the
+//! machine's own sshd serves. A stack has all three set up, and a thread's first words say where it works.
 
 mod hosts;
 mod kills;
@@ -27,12 +27,12 @@ use crate::run::{beside, block_on};
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod host;
 
-/// Sandboxes that the host takes: each scenario ends its own.
+/// The host's number of sandboxes: each scenario deletes its own.
 const SLOTS: u16 = 8;
 
 /// Sandboxes are idle after two seconds, and kept for long.
 pub static KEPT: Shared = Shared::with_options(kept);
-/// Idle ones are paused and destroyed within seconds, and nobody's are nobody's as soon.
+/// Idle ones are paused and destroyed within seconds, and orphans are recognised as quickly.
 pub static BRIEF: Shared = Shared::with_options(brief);
 
 pub fn trials() -> Vec<Trial> {
@@ -63,12 +63,12 @@ impl Place {
         }
     }
 
-    /// Why this machine cannot have it; none: it can.
+    /// Why this machine cannot have it; `None`: it can.
     pub fn lacks(self) -> Option<String> {
         (self == Self::Ssh).then(lacks).flatten()
     }
 
-    /// A stack whose sandboxes are here where nobody says another place.
+    /// A stack whose sandboxes are here by default.
     pub fn options(self, limits: Value) -> Options {
         match self {
             Self::Daytona => Options::limits(limits),
@@ -80,7 +80,7 @@ impl Place {
         }
     }
 
-    /// The stack as it is seen with the sandboxes that are here.
+    /// The stack as seen with the sandboxes here.
     pub fn world(self, stack: &Stack) -> World {
         match self {
             Self::Daytona => World::of(stack),
@@ -96,7 +96,7 @@ impl Place {
         world.begin_marked(Platform::Slack, &text, &mark).await
     }
 
-    /// A sandbox is gone with all that runs in it, and nobody was asked.
+    /// A sandbox is gone with everything in it, without a request.
     pub async fn lose(self, world: &World, sandbox: &Sandbox) {
         if self != Self::Ssh {
             return world.provider.lose(sandbox).await.unwrap();
@@ -108,14 +108,14 @@ impl Place {
     }
 }
 
-/// The machine on which sandboxes of these tests run over SSH.
+/// The machine for these tests' sandboxes over SSH.
 fn machine() -> MutexGuard<'static, Host> {
     hosted().0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 static HOSTED: OnceLock<(Mutex<Host>, String)> = OnceLock::new();
 
-/// The machine and the key that opens it.
+/// The machine and its key.
 fn hosted() -> &'static (Mutex<Host>, String) {
     HOSTED.get_or_init(|| {
         let (key, public) = key_pair();
@@ -123,7 +123,7 @@ fn hosted() -> &'static (Mutex<Host>, String) {
     })
 }
 
-/// The same machine with the stand-in for OpenCode, which only it sees.
+/// The same machine with the stand-in for OpenCode, which only that machine sees.
 fn with_agent(host: Host) -> Host {
     let agent = binaries::folder().join("stand-in-agent");
     host.as_root(&format!(
@@ -133,7 +133,7 @@ fn with_agent(host: Host) -> Host {
     host
 }
 
-/// Ends the machine that the tests have shared.
+/// Stops the machine that the tests have shared.
 pub fn end() {
     if HOSTED.get().is_some() {
         machine().stop();
@@ -154,7 +154,7 @@ fn brief() -> Options {
     everywhere(limits)
 }
 
-/// All providers are set up, and the agent has only to answer.
+/// All providers are set up, and the agent only has to answer.
 fn everywhere(limits: Value) -> Options {
     match lacks() {
         Some(_) => Options { stand_in_agent: true, ..Options::limits(limits) },
@@ -162,7 +162,7 @@ fn everywhere(limits: Value) -> Options {
     }
 }
 
-/// With these hosts, at this provider where nobody says another one.
+/// With these hosts, and with this provider by default.
 fn on_hosts(limits: Value, provider: &str, hosts: &[&SshHost], key: &str) -> Options {
     let hosts: Vec<Value> = hosts
         .iter()

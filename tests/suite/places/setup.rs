@@ -1,4 +1,4 @@
-//! Where new sandboxes are made, chosen in the chat by who manages the place.
+//! A manager chooses in the chat where new sandboxes are created.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
     all.into()
 }
 
-/// The manager says `/sandbox-setup` with a provider for this channel, or with nothing; what they alone are told.
+/// The manager sends `/sandbox-setup` with a provider for this channel, or with nothing; returns the private answer.
 async fn setup(world: &World, platform: Platform, provider: Option<&str>, wanted: &str) -> String {
     let World { discord, slack, ready, .. } = world;
     let told = async || match platform {
@@ -92,7 +92,7 @@ async fn chosen(platform: Platform) {
     let session = talk.session().await;
     assert_eq!(session.sandbox.spec.provider.as_deref(), Some("vercel"));
 
-    // What is made stays where it was made; the next one is the operator's choice again.
+    // An existing one stays where it is; the next one follows the operator's choice again.
     setup(&world, platform, Some("none"), "is cleared").await;
     let mut talk = talk;
     let second = talk.say("echo: still there").await;

@@ -26,7 +26,7 @@ async fn worked() {
         let edit = json!({"path": "a.txt", "old": "two", "new": "three"});
         let (edited, is_error) = call(2, "edit_file", edit).await;
         assert!(!is_error, "{word}: {edited}");
-        // Long ones go on, and are asked for again by their id.
+        // Long ones continue, and are asked for again by their id.
         let long = json!({"cmd": "sleep 2; cat a.txt", "wait_ms": 0});
         let (begun, _) = call(3, "run_command", long).await;
         let id = begun.split("with the id ").nth(1).and_then(|rest| rest.split(' ').next());

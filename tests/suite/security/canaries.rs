@@ -33,18 +33,18 @@ use crate::choice::set;
 use crate::forge::{a_name, pressed};
 use crate::run::trial;
 
-/// Name of the laptop stack, part of its sandboxes' names.
+/// Name of the laptop stack, a part of its sandboxes' names.
 const STACK: &str = "local";
-/// Stands in prompts only.
+/// Only in prompts.
 const WORD: &str = "woodpecker-in-every-prompt";
-/// Stands in the prompt whose model is paid with a key of the sandbox's own.
+/// In the prompt whose model uses a key of the sandbox's own.
 const CAPPED: &str = "with-a-capped-key";
 
 pub fn trials() -> Vec<Trial> {
     vec![trial("security::secrets_never_leave_their_places", canaries)]
 }
 
-/// Values with characters that URLs and base64 change, and none of the prefixes by which a scrubber could know them.
+/// Values with characters that URLs and base64 change, and without the prefixes that a scrubber could recognise.
 fn keys() -> Vec<Secret> {
     let canary =
         |name: &str| Secret::new(name, format!("canary/{name}+must=stay.{}", std::process::id()));
@@ -87,7 +87,7 @@ fn start(secrets: &[Secret]) -> Stack {
     Stack::start_in(
         &Arc::new(folder),
         &Options {
-            // A model behind a key: the scripted one under the name of a provider that wants one.
+            // A model behind a key: the scripted one under the name of a provider that needs one.
             parameters: json!({
                 "Model": "anthropic/scripted-1",
                 "Overrides": json!({"prices": {"anthropic/scripted-1": {"input": 1, "output": 1}}}).to_string(),
@@ -109,7 +109,7 @@ async fn canaries() {
     let mut secrets = [keys(), model_keys()].concat();
     let stack = start(&secrets);
     let world = World::of(&stack);
-    // Not among those that may stand somewhere: a tenant's own key is written down sealed alone.
+    // Not among the allowed ones: a tenant's own key is only written sealed.
     let own = Secret::new(
         "own_daytona_key",
         format!("canary/own_daytona_key+must=stay.{}", std::process::id()),
@@ -184,7 +184,7 @@ async fn canaries() {
     for (why, _) in ALLOWED {
         assert!(used.contains_key(why), "nothing stands there any more: {why}");
     }
-    // The search looked where people's words are, and the logs hold none of them.
+    // The search covered the places of people's words, and the logs have none of them.
     for there in [
         "the chat's requests of discord",
         "the chat's requests of slack",
@@ -214,7 +214,7 @@ async fn canaries() {
     stack.end().unwrap();
 }
 
-/// Where a secret has to be, by the beginning of the place's name.
+/// Where a secret must be, by the beginning of the place's name.
 const ALLOWED: [(&str, &str); 4] = [
     ("the forge's own state", "state/forge/"),
     ("the keys of the local platforms and provider, made by the stack itself", "state/keys.json"),
@@ -222,7 +222,7 @@ const ALLOWED: [(&str, &str); 4] = [
     ("Secrets Manager's own file", "state/aws/aws.sqlite"),
 ];
 
-/// Why a secret may stand where it was found.
+/// Why a secret may be where it was found.
 fn allowed(found: &Found) -> Option<&'static str> {
     let platform = [
         "discord_bot_token",
@@ -252,7 +252,7 @@ fn allowed(found: &Found) -> Option<&'static str> {
     (may && found.form == "as it is").then_some(why)
 }
 
-/// A sandbox gets a model key of its own, which the management key makes and ends.
+/// A sandbox gets its own model key, which the management key creates and ends.
 async fn budgeted(world: &World) {
     let budget = |turn| SettingsChange::Budgets { set: [(BudgetKind::Turn, turn)].into() };
     set(world, Platform::Discord, budget(Some(1_000_000))).await;
@@ -265,7 +265,7 @@ async fn budgeted(world: &World) {
     set(world, Platform::Discord, budget(None)).await;
 }
 
-/// A private repository comes into a sandbox, which stays, and its work goes out.
+/// A private repository is fetched into a sandbox, which stays, and its work is pushed.
 async fn carried(world: &World) {
     let forge = TestForge::of(&world.ready);
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
@@ -282,7 +282,7 @@ fn key_line(world: &World) -> String {
     lines[lines.len() / 2].to_owned()
 }
 
-/// Tokens that the forge gave the app or a person, by the form in which GitHub writes them.
+/// Tokens that the forge gave the app or a person, by GitHub's format.
 fn forge_tokens(text: &str) -> Vec<&str> {
     let begins = ["ghs_", "ghu_", "ghr_"];
     let tokens = begins.iter().flat_map(|begin| text.match_indices(begin)).map(|(at, _)| {
@@ -293,13 +293,13 @@ fn forge_tokens(text: &str) -> Vec<&str> {
     tokens.filter(|token| token.len() >= 24).collect()
 }
 
-/// What a person does on a good day, and a model that refuses.
+/// A person's usual actions, and a model that refuses.
 async fn usual(world: &World, platform: Platform) {
     let (mut talk, first) = world.begin(platform, &format!("write: hello.txt {WORD}")).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    // What the agent can find out about the keys of its models, and print. It asks before it looks outside its folder.
+    // What the agent can find out about its models' keys, and print. It asks before it reads outside its folder.
     let keys = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a _API_KEY= | sort -u";
     let third = talk.say(&format!("run: {keys}")).await;
     let ask = talk
@@ -358,7 +358,7 @@ async fn troubled(world: &World, platform: Platform) {
         assert!(matches!(ended.outcome, Outcome::Failed { .. }), "{fault}: {:?}", ended.outcome);
     }
     let (talk, turn) = world.begin(platform, "fail: 500").await;
-    // Its server tries again and again: a person ends it.
+    // Its server retries again and again: a person ends it.
     talk.running(&turn).await;
     talk.stop().await;
     talk.ended_within(CANCEL_MS_MAX, &turn).await;
@@ -402,7 +402,7 @@ async fn slack_fault(world: &World, method: Method, fault: &Value) {
     armed.and_then(|answer| answer.ok()).unwrap();
 }
 
-/// A word for a person ends among the dead letters.
+/// A control message becomes a dead letter.
 async fn buried(world: &World, platform: Platform) {
     let ready = &world.ready;
     let (thread, reply) = match platform {
@@ -453,7 +453,7 @@ async fn stack_key(world: &World) -> String {
     secret["stack_key"].as_str().unwrap().to_owned()
 }
 
-/// What the parts of the stack tell when they are asked, and every file of it.
+/// What the stack's parts answer, and every file of the stack.
 pub async fn everything(world: &World, folder: &std::path::Path) -> Vec<Searched> {
     let mut all = told(world).await;
     let written = files(folder).into_iter();
@@ -461,7 +461,7 @@ pub async fn everything(world: &World, folder: &std::path::Path) -> Vec<Searched
     all
 }
 
-/// What the parts of the stack tell when they are asked.
+/// What the stack's parts answer.
 async fn told(world: &World) -> Vec<Searched> {
     let mut told = Vec::new();
     for platform in ["discord", "slack"] {
@@ -552,7 +552,7 @@ fn has_own_network(environment: &str) -> bool {
     environment.contains("BOBBIN_PORTS=")
 }
 
-/// The model was asked with the key of the stack, and the agent that looked for keys printed what stands for them.
+/// The model was asked with the stack's key, and the agent that searched for keys printed their placeholder.
 async fn keys_reach_the_model(world: &World, secrets: &[Secret]) {
     use sha2::Digest as _;
     let key = secrets.iter().find(|one| one.name == "anthropic_api_key");
@@ -564,7 +564,7 @@ async fn keys_reach_the_model(world: &World, secrets: &[Secret]) {
     }
     let printed =
         calls.iter().filter(|call| call.text.contains("ANTHROPIC_API_KEY=dtn_secret_")).count();
-    // Those who use a project's secret print their environment too.
+    // Processes with a project's secret print their environment too.
     assert!(printed >= Platform::ALL.len(), "{calls:#?}");
 }
 

@@ -1,5 +1,5 @@
-//! Somebody who is no full member of a Slack workspace at every endpoint: nothing that they say or press has an effect,
-//! and they are told why. One rule for all of them, so that who becomes a member passes all of them.
+//! A guest of a Slack workspace at every endpoint: nothing that they say or press has an effect, and they are told why.
+//! One rule covers all endpoints, so that a person who becomes a member passes all of them.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::access::Refusal;
@@ -44,7 +44,7 @@ async fn refused(world: World) {
     let guest = json!({"is_restricted": true});
     slack.set_user(GUEST, &guest).await.unwrap();
     let channel = world.ready.slack_channel_id.clone();
-    // A task of their own.
+    // Their own task.
     let (text, of_guest) = marked("echo: never");
     let done = slack.act(&mention(&world, GUEST, &text)).await.unwrap();
     let thread = slack.thread(&channel, done["ts"].as_str().unwrap()).unwrap();
@@ -57,7 +57,7 @@ async fn refused(world: World) {
     let reason = Refusal::Outsider.to_string();
     assert_eq!(ended.outcome, Outcome::Failed { reason });
 
-    // In somebody else's thread, where a permission is waited for.
+    // In somebody else's thread, where a permission is open.
     let (mut talk, first) = world.begin(Platform::Slack, "echo: before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let turn = talk.say("ask: echo asked > asked.txt; cat asked.txt").await;
@@ -82,7 +82,7 @@ async fn refused(world: World) {
     let said = json!({"type": "shortcut", "user_id": GUEST, "callback_id": "send_to_bobbin",
         "channel_id": channel, "message_ts": done["ts"]});
     slack.act(&said).await.unwrap();
-    // The turn still waits for the decision of who may make it.
+    // The turn still waits for a member's decision.
     let session = talk.session().await;
     let running = session.turn.expect("the turn still runs");
     assert!(running.id == turn && running.cancelled_by.is_none());

@@ -1,5 +1,5 @@
-//! What runs in a sandbox of the laptop stack, and a page of somebody else, reach nothing of the stack: an agent tries,
-//! and a program without the stack's keys.
+//! Programs in a sandbox of the laptop stack, and a foreign page, reach nothing of the stack: an agent tries, and a
+//! program without the stack's keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -43,8 +43,8 @@ async fn tries(world: World) {
             format!("(bash -c '</dev/tcp/127.0.0.1/{port}') 2>/dev/null && echo {name} is open || echo {name} is shut")
         })
         .collect();
-    // What is forwarded beside the model's port is the way of its daemon's word and the tools, neither to the
-    // platforms' side of ingress.
+    // Beside the model's port, the daemon's nudges and the tools are forwarded; neither leads to the platforms' side of
+    // ingress.
     let forwarded = "for port in $(echo $BOBBIN_PORTS | tr , ' '); do curl -s -o /dev/null -w \"$port says %{http_code}\\n\" -X POST http://127.0.0.1:$port/slack/events; done";
     let state = world.state_dir.display();
     let tried = format!(
@@ -52,7 +52,7 @@ async fn tries(world: World) {
         tried.join("; "),
         ready.control_key
     );
-    // Nothing is asked about a command that does not look like what it does.
+    // No permission is asked for a command that does not look like what it does.
     let script = format!("run: echo {} | base64 -d | sh", BASE64.encode(tried));
     let (talk, turn) = world.begin(Platform::Discord, &script).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -68,7 +68,7 @@ async fn tries(world: World) {
     talk.finish().await;
 }
 
-/// As from a sandbox where the machine allows it no network of its own.
+/// Like from a sandbox on a machine that allows it no network of its own.
 async fn without_keys(world: World) {
     let ready = &world.ready;
     let client = http::client();
@@ -123,7 +123,7 @@ async fn without_keys(world: World) {
             );
         }
     }
-    // A name that somebody else made lead here (DNS rebinding), with every key.
+    // A name that somebody else pointed here (DNS rebinding), with every key.
     for url in [
         format!("{}/_control/seeds", ready.console),
         format!("{}/_bobbin/functions", ready.aws_endpoint),

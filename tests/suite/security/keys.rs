@@ -1,5 +1,5 @@
-//! Keys that are missing and keys that are replaced, over the real programs: what is missing is said in one sentence to
-//! whoever waits, and whatever is stored is used by the processes that run, without a restart of any of them.
+//! Missing and replaced keys with the real programs: everybody who waits is told in one sentence what is missing, and
+//! running processes use every new key without a restart.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use super::{now_s, requests};
 use crate::run::trial;
 use crate::waiting::card_says;
 
-/// How old a function's copy of a secret may be here, instead of a minute.
+/// Maximum age of a function's copy of a secret here, instead of a minute.
 const SECRETS_MS: u64 = 1_000;
 
 pub fn trials() -> Vec<Trial> {
@@ -50,7 +50,7 @@ async fn missing() {
     }));
     let world = World::of(&stack);
 
-    // Nobody is woken for a stack that is not set up yet.
+    // A stack that is not set up yet raises no alarm.
     world.sweep().await.unwrap();
     let signed = commanded(&world, &world.ready.slack_signing_secret).await;
     assert_eq!(signed.status, 503, "{signed:?}");
@@ -61,7 +61,7 @@ async fn missing() {
         stack_log(&stack).contains("slack_signing_secret is missing in the secret IngressSecret")
     );
 
-    // An interaction is answered without the bot's token: so the person hears that there is none.
+    // An interaction is answered without the bot's token, so the person is told that there is none.
     let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": "echo: never"}});
     world.discord.act(&act).await.unwrap();
     told(
@@ -119,7 +119,7 @@ async fn replaced() {
     assert_eq!(commanded(&world, old).await.status, 200);
     let before = running(&stack);
 
-    // Slack gives the old signing secret up at once: the first request that is signed with the new one has to pass.
+    // Slack drops the old signing secret at once: the first request that is signed with the new one has to pass.
     let new = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
     world.store("IngressSecret", &json!({"slack_signing_secret": new})).await.unwrap();
     copies_are_old().await;
@@ -129,7 +129,7 @@ async fn replaced() {
     copies_are_old().await;
     assert_eq!(commanded(&world, old).await.status, 200);
 
-    // The provider knows one key only: with another one stored its calls are refused, and with its own they are not.
+    // The provider knows only one key: with another one stored its calls are refused, and with its own they are not.
     world.store("ProviderSecret", &json!({"daytona_api_key": "dtn_another"})).await.unwrap();
     // Nobody waits for the sweeper: its copy may be ten times as old.
     let refused =
@@ -207,7 +207,7 @@ async fn of_another_account() {
     stack.end().unwrap();
 }
 
-/// A command of a person on Slack, signed with this secret, straight at the ingress.
+/// A person's command on Slack, signed with this secret, sent directly to ingress.
 async fn commanded(world: &World, secret: &str) -> Answer {
     let ready = &world.ready;
     let body = format!(
@@ -224,7 +224,7 @@ async fn commanded(world: &World, secret: &str) -> Answer {
     http::send(request).await.unwrap()
 }
 
-/// These words stand somewhere on Discord.
+/// These words are somewhere on Discord.
 async fn told(world: &World, words: &str) {
     eventually(VISIBLE_MS_MAX, "a person is told", async || {
         let made = requests(world, "discord", 0).await;
@@ -237,7 +237,7 @@ async fn told(world: &World, words: &str) {
     .await;
 }
 
-/// From now on every copy that a function has was read before now is older than the bound.
+/// From now on every function's copy is older than the bound.
 async fn copies_are_old() {
     let at = Instant::now() + Duration::from_millis(SECRETS_MS);
     eventually(VISIBLE_MS_MAX, "copies are older than the bound", async || {
@@ -256,7 +256,7 @@ fn running(stack: &Stack) -> BTreeSet<u32> {
         .collect()
 }
 
-/// None of them has ended: what they use now they have not read at their start.
+/// None has ended: what they use now they did not read at their start.
 fn go_on(stack: &Stack, before: &BTreeSet<u32>) {
     let gone: Vec<_> = before.difference(&running(stack)).copied().collect();
     assert!(gone.is_empty(), "{gone:?} have ended\n{}", stack.tail());

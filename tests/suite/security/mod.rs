@@ -1,7 +1,6 @@
-//! Security, over the real programs: what is not signed is refused, secrets stay where they belong and are
-//! used as they are stored, no request leaves
-//! for a private address, what a model says has no effect beyond being read, tenants do not reach each other, and
-//! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
+//! Security of the real programs: unsigned requests are refused, secrets stay where they belong and are used as stored,
+//! no request goes to a private address, a model's output has no effect beyond being read, tenants do not reach each
+//! other, and each function's role allows exactly its own actions. `docs/SECURITY.md` says what each test is for.
 
 pub mod canaries;
 mod guests;
@@ -46,7 +45,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What the bot asked of a platform (`discord` or `slack`) after this sequence number, as the chat wrote it down.
+/// The bot's requests to a platform (`discord` or `slack`) after this sequence number, as the chat recorded them.
 async fn requests(world: &World, platform: &str, after: i64) -> Vec<Value> {
     let url = format!("{}/_control/{platform}/requests?after={after}", world.ready.console);
     let client = http::client();
@@ -62,7 +61,7 @@ async fn newest(world: &World, platform: &str) -> i64 {
     all.last().and_then(|one| one["seq"].as_i64()).unwrap_or_default()
 }
 
-/// What waits on a queue or is being worked on, bodies included.
+/// Messages that wait on a queue or are being processed, with their bodies.
 async fn queue(world: &World, queue_url: &str) -> Value {
     let name = queue_url.rsplit('/').next().unwrap_or_default();
     let path = format!("queues/{name}/messages");

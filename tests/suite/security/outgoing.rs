@@ -1,6 +1,6 @@
-//! A file's address is chosen by whoever sends the message: one that is not the platform's is never connected to.
-//! The table of all spellings is with the guard itself (`shared/http`); here a signed message names a listener on
-//! this machine, and the listener must stay alone.
+//! The sender of a message chooses its files' addresses: nothing connects to one that is not the platform's. The guard
+//! itself (`shared/http`) has the table of all spellings; here a signed message names a listener on this machine, and
+//! nobody may connect to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     vec![trial("security::private_file_addresses_are_never_fetched", files)]
 }
 
-/// Counts who connects to a port of this machine.
+/// Counts connections to a port of this machine.
 struct Trap {
     port: u16,
     connections: Arc<AtomicU32>,
@@ -48,7 +48,7 @@ impl Trap {
     }
 }
 
-/// Addresses of the trap in every spelling that a sender could try, and others that no sandbox's file comes from.
+/// Addresses of the trap in every spelling that a sender could try, and others that no file comes from.
 fn addresses(port: u16) -> Vec<(&'static str, String)> {
     vec![
         ("loopback.txt", format!("http://127.0.0.1:{port}/f")),
@@ -68,7 +68,7 @@ fn addresses(port: u16) -> Vec<(&'static str, String)> {
 }
 
 async fn files() {
-    // Loopback is open to the laptop stack's own platforms, so the bound on files is set to the number of addresses.
+    // Loopback is open to the laptop stack's own platforms, so the limit of files is the number of addresses.
     let mut limits = quick();
     limits["attachments"] = json!(20);
     let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
@@ -96,7 +96,7 @@ async fn files() {
         talk.finish().await;
     }
     assert_eq!(trap.connections(), 0, "somebody connected to the trap");
-    // The trap is no dummy: it counts.
+    // The trap works: it counts.
     tokio::net::TcpStream::connect(("127.0.0.1", trap.port)).await.unwrap();
     bobbin_tests::wait::eventually(VISIBLE_MS_MAX, "the trap counts", async || {
         match trap.connections() {

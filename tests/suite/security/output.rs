@@ -1,5 +1,5 @@
-//! What a model, a tool or a sender writes has no effect beyond being read: judged on the requests that the bot made,
-//! as the platforms would read them.
+//! Text of a model, a tool or a sender has no effect beyond being read: checked on the bot's requests, as the platforms
+//! would read them.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
@@ -16,11 +16,11 @@ use crate::run::{CHAT, on};
 const LINE_CHARS: usize = 5_200;
 /// A right-to-left override and zero-width characters between letters that would ping.
 const HIDDEN: &str = "@\u{200b}everyone \u{202e}gnp.exe <\u{200b}!channel> <\u{feff}@U0123ABCD>";
-/// What pings on Discord.
+/// Everything that pings on Discord.
 const DISCORD: &str = "@everyone @here <@123456789012345678> <@!123456789012345678> <@&123456789012345678> <#123456789012345678> </ban:1>";
-/// What pings, links or runs in Slack.
+/// Everything that pings, links or runs in Slack.
 const SLACK: &str = "<!channel> <!here> <!everyone> <@U0123ABCD> <@U0123ABCD|ada> <!subteam^S0123ABCD> <!subteam^S0123ABCD|@team> <#C0123ABCD|general> <https://evil.test|bank.test> @channel";
-/// Links with a text that lies, and one that would run; they stay as they are.
+/// Links with a misleading text, and one that would run; they stay as they are.
 const LINKS: &str =
     "[your bank](https://evil.test/login) [x](javascript:alert(1)) <https://evil.test>";
 
@@ -111,7 +111,7 @@ async fn said(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// A prompt with a file that cannot be had, whose name is a trick of its own.
+/// A prompt with an unavailable file whose name is itself a trick.
 async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: String) -> Talk<'w> {
     let name = "@everyone <!channel> <@U0123ABCD> [x](javascript:alert(1)) ```.txt";
     let url = "https://10.0.0.1/f";
@@ -120,7 +120,7 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
             let discord = &world.discord;
             let mut sent =
                 discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
-            // Whoever asks may call themselves anything.
+            // A person may choose any name.
             sent["member"]["nick"] = "@everyone **<@&123456789012345678>**".into();
             let file =
                 json!({"id": "9", "filename": name, "size": 10, "url": url, "proxy_url": url});
@@ -145,8 +145,8 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
     }
 }
 
-/// Whether a request to Discord carries words; if so, nobody is pinged by them. Without the field a message of a bot
-/// pings whatever it names, edits included.
+/// Whether a request to Discord has text; if so, it pings nobody. Without the field a bot's message pings everything
+/// that it names, edits included.
 fn muted(request: &Value, own: &[&String]) -> bool {
     let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
     let words = body.get("content").is_some() || body.get("components").is_some();
@@ -167,8 +167,8 @@ fn muted(request: &Value, own: &[&String]) -> bool {
     true
 }
 
-/// Whether a request to Slack carries words; if so, no token in them is live but a time of ours and the name of the
-/// person who asked or of the bot itself.
+/// Whether a request to Slack has text; if so, no token in it is live but our times and the name of the person who
+/// asked or of the bot itself.
 fn escaped(request: &Value, own: &[&String]) -> bool {
     let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
     if !route.contains("/chat.") || body.get("text").is_none() {
@@ -211,7 +211,7 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
     true
 }
 
-/// A Markdown text without its fences and spans of code, which stay as they were written.
+/// A Markdown text without its fences and code spans, which stay as written.
 fn without_code(text: &str) -> String {
     let mut fence = 0;
     let mut outside = String::new();

@@ -1,6 +1,6 @@
-//! The role matrix, on somebody else's AWS with roles enforced: each function may do what `template.yaml` says of it,
-//! on the resources that it names, and is refused every other call of the services that matter. What is allowed is read
-//! from the template; what can be tried is read from the SDK's own list of calls.
+//! The role matrix, on somebody else's AWS emulator with roles enforced: each function may do what `template.yaml`
+//! allows, on the resources that it names, and is refused every other call of the important services. The template says
+//! what is allowed; the SDK's own list of calls says what can be tried.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use serde_yaml_ng::Value;
 
 use crate::run::beside;
 
-/// Every service that a function calls, and those with which it could widen what it may do.
+/// Every service that a function calls, and those with which it could extend its permissions.
 const SERVICES: [&str; 10] =
     ["dynamodb", "sqs", "secretsmanager", "kms", "scheduler", "lambda", "iam", "sts", "s3", "logs"];
-/// Where an action that a role has on some resource tells nothing there: ministack looks for every schedule in the
-/// default group, whatever group it is in, and does not take the ARN that it gives a group of logs for that group's.
+/// Services for which a refused action proves nothing: ministack searches every schedule in the default group, whatever
+/// its group, and does not recognise the ARN that it gives a log group.
 const UNSEEN: [&str; 2] = ["scheduler:", "logs:"];
-/// What cannot be tried: it is asked for by calls that hand a role on, or ministack has no such service.
+/// Actions that cannot be tried: calls that pass a role on need them, or ministack has no such service.
 const UNTRIED: [&str; 2] = ["iam:PassRole", "xray:"];
-/// Fewer cells than this would mean that the emulator has stopped to enforce something.
+/// Fewer cells than this would mean that the emulator no longer enforces something.
 const CELLS_MIN: usize = 1_500;
 
 pub fn trials() -> Vec<Trial> {
@@ -37,7 +37,7 @@ type Permission = (String, String);
 fn matrix() {
     let allowed = permissions(&template());
     let emulator = Emulator::start().unwrap();
-    // Nobody is called: the functions stay idle, and what the sweeper looks for is not there.
+    // Nobody is called: the functions stay idle, and the sweeper finds nothing.
     let nowhere = |path: &str| format!("http://127.0.0.1:9{path}");
     let ready = Ready {
         discord_api: nowhere("/discord/api/v10"),
@@ -72,7 +72,7 @@ fn matrix() {
         }
     }
     assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
-    // Every permission of the template was tried, or it would stand there for nothing.
+    // Every permission in the template was tried; otherwise it would be there for nothing.
     for (role, permissions) in &allowed {
         let untried = |action: &str| UNTRIED.iter().any(|one| action.starts_with(one));
         for (action, resource) in permissions.iter().filter(|(action, _)| !untried(action)) {
@@ -93,7 +93,7 @@ fn matrix() {
     emulator.end().unwrap();
 }
 
-/// Whether the template says so; of several messages at once SQS asks for the permission for one.
+/// Whether the template allows it; for a batch of messages SQS needs the permission for one.
 fn is_allowed(permissions: &[Permission], cell: &Cell) -> bool {
     let single = cell.action.strip_suffix("Batch");
     let single = single.filter(|action| action.starts_with("sqs:"));
@@ -108,7 +108,7 @@ fn template() -> Value {
     serde_yaml_ng::from_str(&text).unwrap()
 }
 
-/// What each role may do, by its logical id. Every function has one of them, so that SAM makes none and adds nothing.
+/// Each role's permissions, by its logical id. Every function has one, so that SAM makes none and adds nothing.
 fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     let resources = template["Resources"].as_mapping().unwrap();
     let mut found: BTreeMap<String, Vec<Permission>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                 let policies = many(&properties["Policies"]).into_iter();
                 policies.flat_map(|policy| statements(&policy["PolicyDocument"])).collect()
             }
-            // What a role has besides, under a condition of the template.
+            // A role's additional permissions under a condition of the template.
             Some("AWS::IAM::Policy") => {
                 for role in many(&properties["Roles"]) {
                     for statement in many(&properties["PolicyDocument"]["Statement"]) {
@@ -142,7 +142,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                 }
                 continue;
             }
-            // What a key says itself: administration is no use of it, and gives none by a grant.
+            // A key's own policy: administration cannot use it, and passes nothing on by a grant.
             Some("AWS::KMS::Key") => {
                 for statement in many(&properties["KeyPolicy"]["Statement"]) {
                     match statement["Action"].as_str() {
@@ -184,7 +184,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     found
 }
 
-/// The permissions of a policy document. A condition narrows one further, and what it needs is not told here.
+/// The permissions of a policy document. A condition narrows one further, which is left out here.
 fn statements(policy: &Value) -> Vec<Permission> {
     let mut list = Vec::new();
     for statement in many(&policy["Statement"]) {
@@ -202,8 +202,8 @@ fn statements(policy: &Value) -> Vec<Permission> {
     list
 }
 
-/// A key seals and opens for this stack and for nothing but stack, tenant and kind. Read here, because the emulator
-/// does not judge a call by its encryption context.
+/// A key seals and opens only for this stack, tenant and kind. Read here, because the emulator does not check the
+/// encryption context of a call.
 fn of_this_stack_alone(statement: &Value) {
     let condition = &statement["Condition"];
     let stack = logical(&condition["StringEquals"]["kms:EncryptionContext:stack"]);
@@ -213,8 +213,8 @@ fn of_this_stack_alone(statement: &Value) {
     assert_eq!(names, ["stack", "tenant", "kind"]);
 }
 
-/// The worker seals nothing but the tokens of people's own accounts, which are new after each use: what a tenant enters
-/// is sealed before the worker hears of it.
+/// The worker seals only the tokens of people's own accounts, which change with each use: a tenant's entry is sealed
+/// before the worker sees it.
 fn worker_seals_linked_alone(role: &Value, statement: &Value) {
     let seals = many(&statement["Action"]).contains(&&Value::from("kms:Encrypt"));
     if seals && logical(role) == "WorkerRole" {
@@ -223,8 +223,8 @@ fn worker_seals_linked_alone(role: &Value, statement: &Value) {
     }
 }
 
-/// Who is called by anybody reads of the table what is a tenant's, and of a thread's items what is left for the next
-/// look at its run. Read here, because the emulator does not judge a call by the attributes that it names.
+/// A function that anybody can call reads a tenant's items from the table, and of a thread's items only what is left
+/// for its run's next poll. Read here, because the emulator does not check the attributes that a call names.
 fn reads_no_record(ingress: &Value) {
     let conditions = conditions(ingress, "dynamodb:");
     let [tenants, parked] = conditions.as_slice() else {
@@ -237,7 +237,7 @@ fn reads_no_record(ingress: &Value) {
     assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
 }
 
-/// The sweeper writes of an item that a sweep of it is out, and is answered nothing else of it. Read here, for the same
+/// The sweeper writes only that a sweep of an item is under way, and gets nothing else of it. Read here, for the same
 /// reason.
 fn marks_alone(sweeper: &Value) {
     let conditions = conditions(sweeper, "dynamodb:UpdateItem");
@@ -250,8 +250,8 @@ fn marks_alone(sweeper: &Value) {
     assert_eq!(many(answered), ["NONE", "UPDATED_OLD", "UPDATED_NEW"]);
 }
 
-/// The worker queries the table for what people have spent, and its index for what runs. Read here, because the
-/// laptop's AWS refuses no call.
+/// The worker queries the table for people's spending, and its index for what runs. Read here, because the laptop's AWS
+/// refuses no call.
 fn queries_sums_alone(worker: &Value) {
     let conditions = conditions(worker, "dynamodb:Query");
     let [index, sums] = conditions.as_slice() else {
@@ -262,7 +262,7 @@ fn queries_sums_alone(worker: &Value) {
     assert_eq!(many(keys), ["budget:*"]);
 }
 
-/// Under which a role has actions that begin so.
+/// The conditions under which a role has actions with this prefix.
 fn conditions<'a>(role: &'a Value, action: &str) -> Vec<&'a Value> {
     let policies = many(&role["Policies"]).into_iter();
     let all = policies.flat_map(|policy| many(&policy["PolicyDocument"]["Statement"]));

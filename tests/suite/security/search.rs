@@ -1,5 +1,5 @@
-//! Looking for secrets in everything that a stack writes, in the forms in which they travel: as they are, as base64 at
-//! any offset, URL-encoded, in hexadecimal. Its own tests show that it finds what is planted.
+//! Searches everything that a stack writes for secrets, in the forms in which they travel: plain, base64 at any offset,
+//! URL-encoded, hexadecimal. Its own tests show that it finds planted ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use libtest_mimic::Trial;
 
 /// Levels of folders that are followed; links are not.
 const DEPTH_MAX: usize = 40;
-/// How a file of SQLite begins.
+/// The beginning of an SQLite file.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// A secret under its name.
+/// A secret and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     pub name: String,
@@ -26,7 +26,7 @@ impl Secret {
     }
 }
 
-/// What is looked for: one form of one secret.
+/// One form of one secret.
 struct Needle {
     secret: String,
     form: &'static str,
@@ -36,25 +36,25 @@ struct Needle {
 /// The forms of all secrets.
 pub struct Search {
     needles: Vec<Needle>,
-    /// Which of them hold these bytes among their first ones.
+    /// The forms that contain these bytes among their first ones.
     held: HashMap<[u8; SAMPLE], Vec<usize>>,
-    /// How these begin ([`begin`]), which most bytes do not.
+    /// The beginnings of these ([`begin`]), which most bytes do not have.
     begun: Vec<bool>,
 }
 
-/// Bytes of a text that are looked at at a time, and how far apart: a form of a secret has so many at one of these
-/// places, wherever it stands. Half a gigabyte is searched for some hundred and fifty forms.
+/// Size of a sample of a text, and the distance between two: every form of a secret covers at least one, wherever it
+/// is. Half a gigabyte is searched for about a hundred and fifty forms.
 const SAMPLE: usize = 8;
 const APART: usize = 4;
 const BEGINNINGS: usize = 1 << 16;
 /// Bytes of the shortest form.
 const FORM_BYTES_MIN: usize = SAMPLE + APART - 1;
 
-/// A text that is searched: what it is, and what it says.
+/// A searched text: its place and its content.
 pub struct Searched {
     /// Its name, for the report.
     pub name: String,
-    /// Its content; bytes that are no text are replaced, which leaves every form of a secret whole.
+    /// Its content; bytes that are not text are replaced, which leaves every form of a secret intact.
     pub text: String,
 }
 
@@ -108,12 +108,12 @@ impl Search {
         Self { needles, held, begun }
     }
 
-    /// How many forms are looked for.
+    /// The number of forms.
     pub fn len(&self) -> usize {
         self.needles.len()
     }
 
-    /// The needles of which a part stands at one of the places that are looked at.
+    /// The needles with a part at one of the sampled places.
     fn maybe(&self, text: &str) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         let (bytes, mut at) = (text.as_bytes(), 0);
@@ -129,7 +129,7 @@ impl Search {
         all
     }
 
-    /// What is found in a place.
+    /// The secrets found in a place.
     pub fn find(&self, place: &Searched) -> Vec<Found> {
         let found = self.maybe(&place.text).into_iter().map(|at| &self.needles[at]);
         found
@@ -153,13 +153,14 @@ fn array(sample: &[u8]) -> [u8; SAMPLE] {
     sample.try_into().expect("a sample has its length")
 }
 
-/// What of a secret's base64 is the same whatever stands around it, when so many bytes of a group of three precede it.
+/// The part of a secret's base64 that does not depend on its surroundings, if this many bytes of a group of three
+/// precede it.
 fn inside(value: &str, offset: usize, engine: &impl base64::Engine) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());
     let whole = bytes.len() / 3 * 3;
     let text = engine.encode(&bytes[..whole]);
-    // The first group also holds bits of what stands before.
+    // The first group also holds bits of the bytes before.
     text[if offset == 0 { 0 } else { 4 }..].to_owned()
 }
 
@@ -182,7 +183,7 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push((entry.path(), depth + 1)),
-                // What is gone again held nothing for long.
+                // A file that is gone already held nothing for long.
                 Ok(kind) if kind.is_file() => {
                     found.extend(std::fs::read(entry.path()).map(|bytes| (entry.path(), bytes)));
                 }
@@ -193,7 +194,7 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// What of a file is searched: its bytes and its path, and the tables of a database, whose pages could cut a secret in
+/// The searched texts of a file: its bytes and its path, and a database's tables, whose pages could cut a secret in
 /// two.
 pub fn of_file(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Searched> {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -214,7 +215,7 @@ fn tables(path: &Path, name: &str) -> Vec<Searched> {
         names.query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
     let mut places = Vec::new();
     for table in names {
-        // A virtual table of a module that this program has not is kept in tables that are read like any other.
+        // A virtual table of an unknown module is stored in tables that can be read like any other.
         let Ok(mut rows) = book.prepare(&format!("SELECT * FROM \"{table}\"")) else {
             continue;
         };
@@ -297,7 +298,7 @@ fn planted() {
     std::fs::write(folder.path().join(secret), "").unwrap();
     let book = rusqlite::Connection::open(folder.path().join("book")).unwrap();
     book.execute_batch("CREATE TABLE t (a TEXT, b BLOB)").unwrap();
-    // Longer than a page: in the file it is cut.
+    // Longer than a page: the file cuts it.
     let long = format!("{}{secret}", "x".repeat(4_096 * 3 - 500));
     book.execute("INSERT INTO t VALUES (?1, ?2)", ("x", long.into_bytes())).unwrap();
     drop(book);

@@ -1,6 +1,6 @@
-//! One table of requests that the platforms did not sign so, over HTTP at the real ingress: each is refused with 401
-//! and leaves no message on any queue. That is read from the engine's own book of deduplication ids, in which every
-//! accepted message stands for five minutes, however fast it was worked on.
+//! One table of requests that the platforms did not sign, sent over HTTP to the real ingress: each is refused with 401
+//! and leaves no message on any queue. The check reads the engine's own deduplication ids, which keep every accepted
+//! message for five minutes, however fast it was processed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::now_s;
 use crate::run::{CHAT, on};
 
-/// Further from now than the window of five minutes, whatever the requests before it took.
+/// Outside the window of five minutes, however long the earlier requests took.
 const OUTSIDE_S: u64 = 330;
 
 pub fn trials() -> Vec<Trial> {
@@ -30,22 +30,22 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// How the two platforms sign: names of the headers, and the signature over a time and a body.
+/// How the two platforms sign: the headers' names, and the signature of a time and a body.
 struct Scheme<'a> {
     signature: &'static str,
     timestamp: &'static str,
     sign: &'a dyn Fn(&str, &str) -> String,
     wrong_key: &'a dyn Fn(&str, &str) -> String,
-    /// A well-formed signature that nobody made.
+    /// A well-formed but invalid signature.
     forged: String,
-    /// The other platform's signature over the same.
+    /// The other platform's signature of the same.
     foreign: &'a dyn Fn(&str, &str) -> String,
 }
 
-/// A request as it is sent: what is wrong with it, the body, and the headers in their order.
+/// A request as it is sent: its fault, its body, and its headers in order.
 type Attempt = (&'static str, String, Vec<(&'static str, String)>);
 
-/// The table: every way in which a request can fail to be what the platform signed.
+/// The table: every way in which a request can differ from what the platform signed.
 fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
     let now = now_s();
     let at = now.to_string();
@@ -59,7 +59,7 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
     let twisted = |old: char, new: char| good.replacen(old, &new.to_string(), 1);
     let pretty = serde_json::from_str::<Value>(body)
         .map(|value| format!("{value:#}"))
-        // A form: its separators written another way, with the same fields.
+        // A form with the same fields and its separators written another way.
         .unwrap_or_else(|_| format!("{body}&"));
     vec![
         ("forged", same(), both(&at, scheme.forged.clone())),
@@ -198,7 +198,7 @@ fn none_accepted(world: &World, ids: &[String], tried: usize) {
     println!("{tried} requests refused, none on a queue");
 }
 
-/// The id of a right request is in the book: what the table looks for would be found.
+/// The id of a valid request is recorded: the table's check would find one.
 async fn is_accepted(world: &World, id: &str) {
     eventually(VISIBLE_MS_MAX, "a right request stands in the book", async || {
         if accepted(&world.state_dir).iter().any(|one| one.starts_with(id)) {
@@ -253,7 +253,7 @@ async fn discord(world: World) {
     }
     none_accepted(&world, &ids, tried);
 
-    // The same requests, signed, are taken: the table is about signatures and nothing else.
+    // The same requests are accepted when signed: only the signatures matter.
     let stop = discord.interaction("stop", &thread, &json!({}));
     assert_eq!(discord.deliver(&stop.to_string()).await.unwrap().status, 200);
     is_accepted(&world, stop["id"].as_str().unwrap()).await;

@@ -1,6 +1,6 @@
 //! Two tenants in one deployment, swapped on every call: the ids of one in the clicks, forms, commands and events of
-//! the other. The other is a guild or team that may use Bobbin as well; the requests are signed, so the signature is
-//! not what keeps them apart. A tenant that is not on the list is refused before anything is looked up.
+//! the other. The other is a guild or team that may use Bobbin as well; the requests are signed, so the signature does
+//! not separate them. A tenant that is not on the list is refused before anything is looked up.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::records::outcome::Outcome;
@@ -28,7 +28,7 @@ const STRANGER_TEAM: &str = "T0STRANGER00";
 /// A member of the second tenant.
 const PERSON: &str = "1300000000000000002";
 const SLACK_PERSON: &str = "U0SECOND001";
-/// What the first tenant's agent is to say once it is allowed.
+/// What the first tenant's agent says once it is allowed.
 const WORD: &str = "kingfisher";
 
 pub fn trials() -> Vec<Trial> {
@@ -38,8 +38,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the
-/// second.
+/// A stack that admits both tenants. The first start creates the first one's ids; the second start puts both on the
+/// list.
 fn with_both() -> (Stack, World) {
     let first = Stack::start(&Options { without_aws: true, ..Options::default() });
     let (folder, ready) = (first.folder().clone(), first.ready.clone());
@@ -58,7 +58,7 @@ fn with_both() -> (Stack, World) {
     (stack, world)
 }
 
-/// The settings of the first tenant keep everybody out: that says nothing about the second, whose own say what counts.
+/// The first tenant's settings keep everybody out; the second tenant's own settings apply to it.
 async fn settings_apart() {
     let (stack, world) = with_both();
     for platform in Platform::ALL {
@@ -94,7 +94,7 @@ async fn swapped() {
     stack.end().unwrap();
 }
 
-/// What of a tenant is wanted by the other.
+/// The things of one tenant that the other tries to reach.
 struct Wanted {
     thread: Thread,
     turn: String,
@@ -105,7 +105,7 @@ struct Wanted {
 async fn attacked(world: &World, platform: Platform) {
     let word = platform.word();
     let before = newest(world, word).await;
-    // The first tenant has an ended turn, and one that waits for a decision.
+    // The first tenant has an ended turn and one that waits for a decision.
     let (mut ours, ended) = world.begin(platform, &format!("echo: {WORD} one")).await;
     assert_eq!(ours.ended(&ended).await.outcome, Outcome::Answered);
     let turn = ours.say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt")).await;
@@ -122,7 +122,7 @@ async fn attacked(world: &World, platform: Platform) {
         turn: turn.clone(),
         card: ours.card(&turn).await.id,
     };
-    // The second tenant has a conversation of its own.
+    // The second tenant has its own conversation.
     let theirs = second(world, platform).await;
     let own = theirs.accepted[0].turn.clone();
     assert_eq!(theirs.ended(&own).await.outcome, Outcome::Answered);
@@ -141,7 +141,7 @@ async fn attacked(world: &World, platform: Platform) {
         let others = others.filter(|one| one["group_id"] != ours.thread.key.to_string()).count();
         match (control.as_array().map_or(0, Vec::len), others) {
             (0, 0) => Ok(()),
-            (control, others) => Err(format!("{control} control words, {others} messages")),
+            (control, others) => Err(format!("{control} control messages, {others} messages")),
         }
     })
     .await;
@@ -152,7 +152,7 @@ async fn attacked(world: &World, platform: Platform) {
     let asked = world.provider.download(&sandbox, "asked.txt").await;
     assert!(asked.is_err(), "somebody else's click was taken for a yes: {asked:?}");
 
-    // The first tenant decides by itself, and its turn ends as it would have.
+    // The first tenant decides for itself, and its turn ends normally.
     ours.press(&ask, "Allow once").await;
     assert_eq!(ours.ended(&turn).await.outcome, Outcome::Answered);
     assert!(ours.answer(&turn).await.contains(&format!("{WORD} two")));
@@ -162,13 +162,13 @@ async fn attacked(world: &World, platform: Platform) {
     let tenants = history(world, platform, before, &ours, &theirs, &foreign, &calls).await;
     tenants_apart(&tenants).unwrap();
     println!("{word}: {} calls with another tenant's ids, without effect", calls.len());
-    // What the second tenant's calls have made in its own name is a sandbox of its own.
+    // The second tenant's calls in its own name have created its own sandbox.
     let made = world.provider.of(&foreign).await.unwrap();
     assert!(made.iter().all(|one| one.id != sandbox.id), "{made:?}");
     ours.finish().await;
 }
 
-/// What another tenant could have changed: everything but the worker's own looks at the run.
+/// Everything that another tenant could have changed, without the worker's own polls of the run.
 fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
     let seen = |session: &Session| {
         let turn = session.turn.as_ref().expect("the turn still waits");
@@ -187,7 +187,7 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
     assert_eq!(before.1, after.1, "somebody left a mark");
 }
 
-/// The items of a thread beside its session and what a look leaves for the next: marks and whatever else is kept.
+/// A thread's items beside its session and the state left for the next poll: marks and anything else.
 async fn marks(world: &World, thread: &ThreadKey) -> Vec<String> {
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
     let own = items.iter().filter(|item| item["thread"]["S"] == thread.to_string());
@@ -255,7 +255,7 @@ fn interaction(world: &World, guild: &str, name: &str, channel: &Value, options:
     sent
 }
 
-/// Every call of Discord's that can carry an id of the first tenant. Answers what was told on each.
+/// Every call of Discord's that can carry an id of the first tenant. Returns each answer.
 async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<String> {
     let channel =
         |id: &str| json!({"id": id, "type": 11, "parent_id": world.ready.discord_channel_id});
@@ -404,7 +404,7 @@ async fn interact(world: &World, payload: &Value) -> String {
     answer.text
 }
 
-/// What belongs to each, and what was said to each: in its threads, and to the people whose calls were answered.
+/// What each owns and was told: in its threads, and to the people whose calls were answered.
 async fn history(
     world: &World,
     platform: Platform,
@@ -428,7 +428,7 @@ async fn history(
     };
     let tokens: Vec<&str> =
         told.iter().filter_map(|line| line.strip_prefix('"')?.split('"').next()).collect();
-    // A call belongs to the second tenant if it goes to its thread, or answers one of its people.
+    // A call belongs to the second tenant if it goes to its thread or answers one of its people.
     let second = |request: &Value| {
         let (route, body) = (request["route"].as_str().unwrap_or_default(), &request["body"]);
         match platform {
@@ -453,7 +453,7 @@ async fn history(
     own.extend(of_model(&ours.thread.key));
     let mut other = text(made.iter().filter(|one| second(one)).collect());
     other.extend(of_model(&theirs.thread.key));
-    // What ran under the second tenant's name in the first one's place is the second one's as well.
+    // What ran under the second tenant's name in the first one's place belongs to the second one too.
     other.extend(of_model(foreign));
     other.extend(told.iter().cloned());
     let belongings = async |talk: &Talk<'_>, word: &str| {

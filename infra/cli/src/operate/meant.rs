@@ -43,7 +43,7 @@ impl FromStr for GivenThread {
             && end.chars().all(plain)
             && end.chars().any(|c| c.is_ascii_digit());
         if !is_end {
-            return Err(format!("{bad}, and not the end of one"));
+            return Err(format!("{bad}; nor is it the end of a key"));
         }
         Ok(Self::Short { head: head.to_owned(), end: end.to_owned() })
     }
@@ -164,8 +164,8 @@ mod tests {
             assert_eq!(found(word), Ok(keys()[at].clone()), "{word}");
         }
         for (word, says) in [
-            ("016", "and not the end of one"),
-            ("nonsense", "and not the end of one"),
+            ("016", "nor is it the end of a key"),
+            ("nonsense", "nor is it the end of a key"),
             ("9999", "No thread is named 9999."),
             ("slack…0816", "No thread is named slack…0816."),
         ] {

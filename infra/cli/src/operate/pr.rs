@@ -84,7 +84,7 @@ impl PullRequestAnswer {
         match (&self.pull_request, &self.shown) {
             _ if self.result == "failed" => "It failed, and the thread shows why.".to_owned(),
             (_, Some(shown)) => format!(
-                "{}\n\nNothing of this is pushed yet; its files are listed in the thread. Push it with: bobbin {} pr open {} --yes",
+                "{}\n\nNone of this is pushed yet; its files are listed in the thread. Push it with: bobbin {} pr open {} --yes",
                 proposal(shown),
                 stack.said,
                 self.thread
@@ -95,7 +95,7 @@ impl PullRequestAnswer {
                 stack.said, self.thread
             ),
             (None, None) => format!(
-                "Nothing of this thread is published. See what would be with: bobbin {} pr open {}",
+                "This thread has published nothing. Preview it with: bobbin {} pr open {}",
                 stack.said, self.thread
             ),
         }

@@ -22,7 +22,7 @@ pub struct SecretsOptions {
     /// Remove this key (repeatable), by its name in the environment; nothing is stored then
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
     pub forget: Vec<&'static ProvidedKey>,
-    /// Ask for this key (repeatable), although the stack has it; no other key is stored then
+    /// Replace this key only (repeatable)
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name), conflicts_with = "forget")]
     pub replace: Vec<&'static ProvidedKey>,
     /// Give up sandboxes that are in another account than the keys, and record the current accounts

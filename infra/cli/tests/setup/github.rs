@@ -254,7 +254,7 @@ async fn check_says_what_the_app_lacks() {
     let other = place.world.run(&["check"], &keyed).await;
     other.holds("  note  GitHub: there is an app's key, and the stack does not name the app");
     let keyless = world.run(&["check"], &[]).await;
-    keyless.holds("  WRONG GitHub: the stack names an app, and there is no key of it\n");
+    keyless.holds("  WRONG GitHub: the stack names an app, but its key is missing\n");
     let unreadable = world.run(&["check"], &[("GITHUB_PRIVATE_KEY", "not-one")]).await;
     unreadable.holds("  WRONG GitHub: the key of GITHUB_PRIVATE_KEY could not be tried: The private key of the GitHub app is missing or cannot be read.");
     let unknown = Place::world(&place.forge, vec![("GitHubAppId", "999".to_owned())]).await;

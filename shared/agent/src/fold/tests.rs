@@ -259,7 +259,7 @@ fn failure_text_gives_advice() {
     assert_eq!(
         fold.trouble().map(Reason::text),
         Some(
-            "The model's provider refused the key: Incorrect API key provided. The operator has to check the model key."
+            "The model's vendor refused the key: Incorrect API key provided. The operator has to check the model key."
         )
     );
 }

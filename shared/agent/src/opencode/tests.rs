@@ -201,7 +201,7 @@ fn run_end_is_read_from_messages() {
         ("abort-question", RunEnd::Aborted, ""),
         ("perm-reject", RunEnd::Rejected, "Running."),
         ("two-asks-reject", RunEnd::Rejected, ""),
-        ("error401", RunEnd::Error { reason: "The model's provider refused the key: Incorrect API key provided. The operator has to check the model key.".into() }, ""),
+        ("error401", RunEnd::Error { reason: "The model's vendor refused the key: Incorrect API key provided. The operator has to check the model key.".into() }, ""),
         ("overflow", RunEnd::Error { reason: "The conversation no longer fits into the model's context. A reset that keeps the files starts a new one.".into() }, ""),
     ];
     for (name, end, text) in table {
@@ -413,7 +413,7 @@ fn unknown_model_or_agent_keeps_reason() {
     assert_eq!(
         run.fold().trouble().map(Reason::text),
         Some(
-            "Model not found: fake/nope. The operator has to set MODEL to one that its provider knows."
+            "Model not found: fake/nope. The operator has to set MODEL to one that its vendor knows."
         )
     );
     let run = heard("badagent");

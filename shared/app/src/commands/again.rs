@@ -92,12 +92,12 @@ impl AgainWords {
                 let more = dollars(*more);
                 Self {
                     notice: format!("lets this go on with {more} more: {task}"),
-                    answer: format!("It goes on with {more} more, below."),
+                    answer: format!("Continuing with {more} more below."),
                 }
             }
             _ => Self {
                 notice: format!("runs this again: {task}"),
-                answer: "It runs again, below.".to_owned(),
+                answer: "Running it again below.".to_owned(),
             },
         }
     }

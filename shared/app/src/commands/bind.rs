@@ -155,7 +155,7 @@ impl Lane<'_> {
                 }
                 Ok(_) => ENDED.to_owned(),
                 Err(error) if error.kind == ForgeErrorKind::NotInstalled => ENDED.to_owned(),
-                Err(_) => "could not be looked at: GitHub does not answer properly".to_owned(),
+                Err(_) => "could not be checked: GitHub is not answering properly".to_owned(),
             };
             let ago = span(now_ms.saturating_sub(binding.since_ms));
             lines.push(format!(
@@ -190,8 +190,8 @@ fn ended(login: &str, tenant: &Tenant) -> String {
 fn state(there: &Installation) -> Option<String> {
     let page = &there.page;
     if there.is_suspended {
-        return Some(format!("is suspended by its owner, who ends that here: {page}"));
+        return Some(format!("is suspended by its owner, who can lift that here: {page}"));
     }
     let missing = there.missing.join(", ");
-    (!missing.is_empty()).then(|| format!("lacks {missing}. Its owner grants that here: {page}"))
+    (!missing.is_empty()).then(|| format!("lacks {missing}. Its owner can grant that here: {page}"))
 }

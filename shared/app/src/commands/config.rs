@@ -208,7 +208,7 @@ const fn further(change: &SettingsChange) -> &'static str {
     match change {
         SettingsChange::Direct { .. } => " Earlier conversations continue where they started.",
         SettingsChange::Network { .. } => {
-            " It applies in threads' own sandboxes, from their next message on; named and shared ones, agents outside and tool sandboxes stay open. If a provider cannot limit it, the thread is told."
+            " It applies to threads' own sandboxes from their next message; named, shared and tool sandboxes and outside agents stay open. The thread is told if its provider cannot limit it."
         }
         SettingsChange::RemoveSecret { .. } => {
             " Running tasks lose it with their next message. Revoke it where it was issued, if nothing else uses it."

@@ -107,7 +107,7 @@ impl Lane<'_> {
                 let change = SettingsChange::Secret(wish.clone());
                 let done = change_words(&change, |_, id| id.to_owned());
                 tracing::info!(event = "settings.changed", %tenant, by = control.by.id, control.id = %control.id, "settings.changed: {done}");
-                return Ok(format!("Done: {done}. Tasks have it from their next message on."));
+                return Ok(format!("Done: {done}. Tasks get it with their next message."));
             }
             settings = self.store.settings(&tenant).await.map_err(|e| e.failure())?;
         }

@@ -223,7 +223,7 @@ impl Sandboxes {
     ) -> Result<(ObjectId, OutgoingWork), NotRead> {
         let place = place(&carried.repository)?;
         let Some(base) = &carried.base else {
-            return refused("The repository had no commit yet when it was brought.");
+            return refused("The repository had no commits when it was fetched.");
         };
         let base = commit(base)?;
         let sandbox = self.find_running(target.sandbox, target.generation).await?;
@@ -341,7 +341,7 @@ fn collected(
     match exit {
         0 => {}
         EXIT_NO_GIT => return refused("Git is not installed in the sandbox's image."),
-        EXIT_NO_CHECKOUT => return refused("The repository is no longer where it was put."),
+        EXIT_NO_CHECKOUT => return refused("The repository's folder is gone."),
         EXIT_NOTHING => return Err(NotRead::Unchanged),
         EXIT_CHANGED => return Err(NotRead::Changed),
         EXIT_TOO_LARGE => {
@@ -558,10 +558,10 @@ mod tests {
         let words = why(place.run(newest, &[("BOBBIN_BYTES", "100")]));
         assert!(words.starts_with("The work is larger than 25 MB"), "{words}");
         let words = why(place.run(newest, &[(WORKSPACE, "elsewhere")]));
-        assert_eq!(words, "The repository is no longer where it was put.");
+        assert_eq!(words, "The repository's folder is gone.");
         std::fs::create_dir(place.root().join("project/sub")).unwrap();
         let words = why(place.run(newest, &[(WORKSPACE, "project/sub")]));
-        assert_eq!(words, "The repository is no longer where it was put.");
+        assert_eq!(words, "The repository's folder is gone.");
         let elsewhere = outgoing::elsewhere(&place.base);
         let unknown = "1".repeat(40);
         assert_eq!(why(place.run(newest, &[("BOBBIN_BASE", &unknown)])), elsewhere);

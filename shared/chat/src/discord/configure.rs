@@ -67,7 +67,7 @@ fn budget(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>>
 
 fn environment(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>> {
     let repository = command.text(REPOSITORY).ok_or("Name the repository, as owner/name.")?;
-    let text = command.text(RECIPE).ok_or("Say how it is made ready, or off, or own.")?;
+    let text = command.text(RECIPE).ok_or("Give a recipe, `off` or `own`.")?;
     Ok(SettingsChange::Environment {
         repository: repository.to_owned(),
         text: text.to_owned(),

@@ -14,7 +14,7 @@ use crate::aws::table::{ItemWrite, TableItem, s, set, set_of};
 const CONCERNED: &str = "concerned";
 const WHO: &str = "who";
 
-/// Of what the forge tells.
+/// The subject of a forge webhook.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Of {
     Installation(u64),

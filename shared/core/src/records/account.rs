@@ -38,7 +38,7 @@ pub struct AccountRecord {
 pub enum AccountStanding {
     /// It is the same.
     Same,
-    /// It has all parts of that one and more, or there is none on record: record the present one.
+    /// The record lacks this account or part of it: record the present one.
     ToRemember,
     /// Sandboxes may be where the present key or settings do not reach.
     Other,

@@ -16,9 +16,9 @@ const ID_DIGITS: usize = 24;
 /// What decides whether a prebuild fits: equal hashes mean that the same steps would run on the same files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BuildKey {
-    /// Of the image, the recipe and the lock files.
+    /// Hash of the image, the recipe and the lock files.
     pub hash: String,
-    /// Of what a sandbox without a snapshot begins with.
+    /// Hash of the image.
     pub image: String,
 }
 

@@ -91,7 +91,7 @@ pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<OpenRun>
 
 fn about(about: &About) -> String {
     let words = match about {
-        About::Permission { action, subject, .. } => format!("May it {action}: {subject}"),
+        About::Permission { action, subject, .. } => format!("Allow {action}: {subject}?"),
         About::Question { questions } => {
             questions.first().map(|question| question.text.clone()).unwrap_or_default()
         }
@@ -179,6 +179,6 @@ mod tests {
         turn.asks = vec![ask("rm -rf\n/tmp/x", false), ask("ls", true)];
         let run = runs(&session, &ControlFlags::default(), "U1").remove(0);
         assert_eq!(run.state, "Waiting for a decision");
-        assert_eq!(run.asks, ["May it bash: rm -rf /tmp/x"]);
+        assert_eq!(run.asks, ["Allow bash: rm -rf /tmp/x?"]);
     }
 }

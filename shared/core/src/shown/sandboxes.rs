@@ -173,7 +173,7 @@ impl Listed {
             None => format!("{word}: done {} ago", span(ago_ms)),
             Some(trouble) => {
                 let trouble = shorten(&one_line(trouble), TROUBLE_UNITS_MAX);
-                format!("{word}: not done, {} ago: {trouble}", span(ago_ms))
+                format!("{word}: failed {} ago: {trouble}", span(ago_ms))
             }
         })
     }
@@ -656,7 +656,7 @@ mod tests {
             trouble: Some("it was not\nmade".to_owned()),
         });
         let told = one.last_result(31_000);
-        assert_eq!(told.as_deref(), Some("Snapshot: not done, 30 s ago: it was not made"));
+        assert_eq!(told.as_deref(), Some("Snapshot: failed 30 s ago: it was not made"));
         assert_eq!(one.last_result(1_000 + RESULT_SHOWN_MS), None);
     }
 

@@ -105,7 +105,7 @@ impl UsagePage {
         lines.extend(self.uncounted());
         if !self.sums.is_empty() {
             lines.push(
-                "Days and months are in UTC. A running task counts with all that it may spend."
+                "Days and months are in UTC. A running task counts at its reserved amount."
                     .to_owned(),
             );
         }
@@ -131,7 +131,7 @@ impl UsagePage {
         match missing[..] {
             [] => None,
             [_, _, _] => Some(format!(
-                "Only threads are counted, because nobody and nothing else has a budget here. {how}"
+                "Only threads are counted: nothing else has a budget here. {how}"
             )),
             _ => Some(format!(
                 "Not counted, because there is no budget: {}. {how}",
@@ -205,7 +205,7 @@ Most expensive threads that have a sandbox:
 People, this month:
 - `4` $100.00
 Not counted, because there is no budget: channels. A manager sets one with `/sandbox-config budget`.
-Days and months are in UTC. A running task counts with all that it may spend."
+Days and months are in UTC. A running task counts at its reserved amount."
         );
     }
 
@@ -229,7 +229,7 @@ Days and months are in UTC. A running task counts with all that it may spend."
             page.words(),
             "\
 This thread: $1.32
-Only threads are counted, because nobody and nothing else has a budget here. A manager sets one with `/sandbox-config budget`."
+Only threads are counted: nothing else has a budget here. A manager sets one with `/sandbox-config budget`."
         );
         assert_eq!(scopes(&Budgets::default(), "4", "20", NOW_MS), []);
     }

@@ -23,7 +23,7 @@ const NO_TURN: &str = "0";
 pub enum KeyLimit {
     /// At most this.
     Dollars(MicroUsd),
-    /// Whatever it likes: no budget is set any more.
+    /// No limit: the budget was removed.
     Unlimited,
 }
 

@@ -128,7 +128,7 @@ const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
 const ACCESSES: [(&str, &str); 3] = [
     ("open: everything", "open"),
     ("listed: the forge, registries, the model and named hosts", "listed"),
-    ("off: the model alone", "off"),
+    ("off: only the model", "off"),
 ];
 
 /// The budgets that can be set, the narrowest first.
@@ -413,12 +413,12 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
             ),
             subcommand(
                 ENVIRONMENT,
-                "Say how a repository's project is made ready in new sandboxes",
+                "Choose how a repository's project is set up in new sandboxes",
                 &[
                     required(REPOSITORY, "The repository, as owner/name", Takes::Text),
                     required(
                         RECIPE,
-                        "{set-up: [npm ci], services: [postgres]}, off, or own for its files",
+                        "{set-up: [npm ci], services: [postgres]}, off, or own: the repository's files",
                         Takes::Text,
                     ),
                 ],
@@ -428,7 +428,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 "Set what a repository's sandboxes can reach",
                 &[
                     required(REPOSITORY, "The repository, as owner/name", Takes::Text),
-                    required(ACCESS, "How much is reached", Takes::OneOf(&ACCESSES)),
+                    required(ACCESS, "What can be reached", Takes::OneOf(&ACCESSES)),
                     optional(
                         HOSTS,
                         "Hosts beside the forge, registries and the model",
@@ -441,11 +441,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 "Store a secret that a repository's tools use; its value is entered on a private page",
                 &[
                     required(REPOSITORY, "The repository, as owner/name", Takes::Text),
-                    required(
-                        NAME,
-                        "Its name, which is its variable, such as NPM_TOKEN",
-                        Takes::Text,
-                    ),
+                    required(NAME, "Its name, also its variable, such as NPM_TOKEN", Takes::Text),
                     optional(
                         HOSTS,
                         "The only hosts it is sent to: registry.example.com, or *.example.com",
@@ -455,7 +451,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                         READABLE,
                         "The agent can read it: for values that are not sent in requests",
                     ),
-                    flag(SET_UP, "Set-up steps have it too: a private registry"),
+                    flag(SET_UP, "Also for set-up steps, such as a private registry"),
                     flag(REMOVE, "Remove it"),
                 ],
             ),

@@ -55,7 +55,7 @@ pub enum KeyState {
 impl KeyState {
     const fn words(self) -> &'static str {
         match self {
-            Self::Valid => "counts",
+            Self::Valid => "is in use",
             Self::Refused => "is refused by the provider: store another one",
             Self::Unreadable => "cannot be unsealed: store it again",
         }
@@ -186,7 +186,7 @@ mod tests {
         };
         assert_eq!(
             line(Key::DaytonaApiKey, &own, 121_000),
-            "Daytona: `0123456789ab` counts (stored 2 min 0 s ago by Ada, checked 1 min 0 s ago)"
+            "Daytona: `0123456789ab` is in use (stored 2 min 0 s ago by Ada, checked 1 min 0 s ago)"
         );
     }
 }

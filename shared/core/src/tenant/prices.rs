@@ -20,7 +20,7 @@ impl TryFrom<f64> for Price {
     fn try_from(dollars: f64) -> Result<Self, String> {
         if !(0.0..=PRICE_MAX).contains(&dollars) {
             return Err(format!(
-                "{dollars} is no price. A price is in US dollars for a million tokens, from 0 to {PRICE_MAX}"
+                "{dollars} is not a price. A price is in US dollars for a million tokens, from 0 to {PRICE_MAX}"
             ));
         }
         Ok(Self((dollars * 1_000_000.0).round() as MicroUsd))
@@ -37,14 +37,14 @@ impl From<Price> for f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// Of what the model reads.
+    /// Per input token.
     pub input: Price,
-    /// Of what it writes.
+    /// Per output token.
     pub output: Price,
-    /// Of what it reads from a cache; without one it counts as `input`.
+    /// Per token read from a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// Of what it writes into a cache; without one it counts as `input`.
+    /// Per token written into a cache; without one it counts as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
 }
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn odd_prices_are_refused() {
         for (text, why) in [
-            (r#"{"input":-1,"output":1}"#, "-1 is no price"),
-            (r#"{"input":10001,"output":1}"#, "10001 is no price"),
+            (r#"{"input":-1,"output":1}"#, "-1 is not a price"),
+            (r#"{"input":10001,"output":1}"#, "10001 is not a price"),
             (r#"{"input":1}"#, "missing field `output`"),
             (r#"{"input":1,"output":1,"cache":2}"#, "unknown field `cache`"),
             (r#"{"input":"1","output":1}"#, "invalid type"),

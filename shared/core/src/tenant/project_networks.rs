@@ -104,7 +104,7 @@ pub enum NetworkRefused {
     #[error("At most {NETWORKS_MAX} repositories can be limited. Open one first.")]
     Full,
     /// Hosts that would have no effect.
-    #[error("Hosts count with `listed` alone.")]
+    #[error("Hosts can be named only with `listed`.")]
     Unused,
 }
 
@@ -186,9 +186,9 @@ mod tests {
         let network = networks.of("acme/api").expect("set");
         assert_eq!(network.hosts, ["api.example.com", "*.example.org"]);
         for (access, named, why) in [
-            (NetworkAccess::Off, &["a.example.com"][..], "Hosts count with `listed` alone."),
+            (NetworkAccess::Off, &["a.example.com"][..], "Hosts can be named only with `listed`."),
             (NetworkAccess::Listed, &["*.com"], "`*.com` is too wide"),
-            (NetworkAccess::Listed, &["10.0.0.1"], "is no host"),
+            (NetworkAccess::Listed, &["10.0.0.1"], "is not a host"),
         ] {
             let refused = networks.set("acme/api", access, &hosts(named)).expect_err("refused");
             assert!(refused.to_string().contains(why), "{refused}");

@@ -92,7 +92,7 @@ pub struct ProjectSecrets(BTreeMap<String, BTreeMap<String, ProjectSecret>>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretRefused {
     /// The repository has no name.
-    #[error("`{0}` is no repository: name it as owner/name.")]
+    #[error("`{0}` is not a repository: name it as owner/name.")]
     Repository(String),
     /// The name is no name of a variable.
     #[error(
@@ -114,7 +114,7 @@ pub enum SecretRefused {
     Hosts,
     /// The text is no host.
     #[error(
-        "`{0}` is no host: write its name alone, such as registry.example.com, without scheme, port or path. Numeric addresses are refused."
+        "`{0}` is not a host: write its name alone, such as registry.example.com, without scheme, port or path. Numeric addresses are refused."
     )]
     Host(String),
     /// Anybody can have a host below it.
@@ -441,21 +441,21 @@ mod tests {
             ("*.eu-west-1.amazonaws.com", "too wide"),
             ("*.core.windows.net", "too wide"),
             ("*.internal", "too wide"),
-            ("*", "is no host"),
-            ("*.*.example.com", "is no host"),
-            ("a.*.example.com", "is no host"),
-            ("localhost", "is no host"),
-            ("com", "is no host"),
-            ("10.0.0.1", "is no host"),
-            ("0x7f.1", "is no host"),
-            ("[::1]", "is no host"),
-            ("https://example.com", "is no host"),
-            ("example.com:8443", "is no host"),
-            ("example.com/path", "is no host"),
-            ("exam ple.com", "is no host"),
-            ("user@example.com", "is no host"),
-            ("-a.example.com", "is no host"),
-            ("example.com.", "is no host"),
+            ("*", "is not a host"),
+            ("*.*.example.com", "is not a host"),
+            ("a.*.example.com", "is not a host"),
+            ("localhost", "is not a host"),
+            ("com", "is not a host"),
+            ("10.0.0.1", "is not a host"),
+            ("0x7f.1", "is not a host"),
+            ("[::1]", "is not a host"),
+            ("https://example.com", "is not a host"),
+            ("example.com:8443", "is not a host"),
+            ("example.com/path", "is not a host"),
+            ("exam ple.com", "is not a host"),
+            ("user@example.com", "is not a host"),
+            ("-a.example.com", "is not a host"),
+            ("example.com.", "is not a host"),
             ("github.com", "belongs to the forge"),
             ("npm.pkg.github.com", "belongs to the forge"),
             ("*.github.com", "belongs to the forge"),
@@ -483,7 +483,7 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(refused(wish(&many)).contains("at most 8 hosts"));
         let nowhere = SecretWish { repository: "all".to_owned(), ..wish(&["a.example.com"]) };
-        assert_eq!(refused(nowhere), "`all` is no repository: name it as owner/name.");
+        assert_eq!(refused(nowhere), "`all` is not a repository: name it as owner/name.");
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Unclosed {
                 Some((key, line)) => add(pairs, Pair { key, line, value })?,
                 None => {
                     let word = value.scalar().map(str::to_owned).ok_or_else(|| {
-                        Unread::at(value.line, "a key that is no word: begin the line with one")
+                        Unread::at(value.line, "a key that is not a word: begin the line with one")
                     })?;
                     *key = Some((word, value.line));
                 }

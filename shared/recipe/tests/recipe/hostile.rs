@@ -107,7 +107,7 @@ fn many_of_everything_are_cut_in_words() {
     let keys: Vec<String> = (0..400).map(|number| format!("\"k{number}\": 1")).collect();
     let recipe = recipe_of(&with(DEVCONTAINER, format!("{{{}}}", keys.join(",")))).unwrap();
     assert_eq!(recipe.refused.len(), 25);
-    assert_eq!(recipe.refused[24], "376 more are not honoured.");
+    assert_eq!(recipe.refused[24], "376 more are ignored.");
     let said = refused(DEVCONTAINER, format!("{{{},{}}}", keys.join(","), keys.join(",")));
     assert!(said.contains("`k0` is on line 1 already"), "{said}");
     let keys: Vec<String> = (0..501).map(|number| format!("\"k{number}\": 1")).collect();

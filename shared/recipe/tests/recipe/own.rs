@@ -41,7 +41,7 @@ fn an_unknown_key_names_the_nearest() {
         "own-mistyped",
         &[
             ".bobbin/environment.yaml",
-            "refused `.bobbin/environment.yaml`, line 3: `setup` is no key; the nearest is `set-up`.",
+            "refused `.bobbin/environment.yaml`, line 3: `setup` is not a key; the nearest is `set-up`.",
         ],
     );
 }
@@ -133,7 +133,7 @@ fn errors_say_what_to_do_and_where() {
             "line 1: `set-up` takes a list: put each step on a line that begins with `- `",
         ),
         ("set-up:\n  - name: Install", "line 2: the step has no `run`: say what to run"),
-        ("set-up:\n  - run: x\n    nam: y", "line 3: `nam` is no key; the nearest is `name`"),
+        ("set-up:\n  - run: x\n    nam: y", "line 3: `nam` is not a key; the nearest is `name`"),
         ("set-up:\n  - 22", "line 2: the step takes a text: put it into quotes"),
         (
             "services:\n  - mysql",
@@ -157,7 +157,7 @@ fn errors_say_what_to_do_and_where() {
         ),
         ("ports: [1]\nports: [2]", "line 2: `ports` is on line 1 already: keep one"),
         ("ports: [1]\n---\nports: [2]", "line 2: a second document: keep one"),
-        ("[x]: y", "line 1: a key that is no word: begin the line with one"),
+        ("[x]: y", "line 1: a key that is not a word: begin the line with one"),
     ] {
         assert_eq!(of_settings(text).unwrap_err(), expected, "{text}");
     }

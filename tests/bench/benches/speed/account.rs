@@ -1,6 +1,6 @@
-//! What stands between a sweeper and what it finds outside of itself: the laptop stack's AWS, but with a table in a
-//! program of its own that has very many sessions, and the stack's provider, or one of its kind that lists more
-//! sandboxes than a machine runs. Every call is counted, and what it is billed as.
+//! Everything outside a sweeper: the laptop stack's AWS, but with a table in its own program that has very many
+//! sessions, and the stack's provider, or one that lists more sandboxes than a machine can run. Every call is counted,
+//! and its billed amount.
 //!
 //! Each answer can be made to take as long as a network does: on loopback alone, calls one after the other look cheap.
 
@@ -30,19 +30,19 @@ use crate::harness::{Harness, STACK, STACK_ID, host};
 use crate::process::runtime;
 use crate::relay::{client, pass};
 
-/// Long before whatever is measured, in milliseconds: the first of 2026.
+/// Long before every measurement, in milliseconds: the start of 2026.
 const MADE_MS: u64 = 1_767_225_600_000;
 
-/// What was asked for since it was asked last.
+/// The requests since the last question.
 #[derive(Debug, Default, Clone)]
 pub struct Asked {
     /// Calls by their name.
     pub calls: BTreeMap<String, u64>,
-    /// Read units of the table by DynamoDB's documentation, from what was answered.
+    /// The table's read units by DynamoDB's documentation, from its answers.
     pub units: f64,
     /// The same as the engine reports it.
     pub told_units: f64,
-    /// Deduplication ids of what was put on the queue.
+    /// Deduplication ids of the messages put on the queue.
     pub messages: BTreeSet<String>,
 }
 
@@ -77,8 +77,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// One whose table answers at this address, and all else of AWS in the stack. Its many sandboxes are those of these
-    /// threads, each with its tenant, in the first generation.
+    /// An account whose table answers at this address; the stack answers the rest of AWS. The many sandboxes belong to
+    /// these threads, each with its tenant, in the first generation.
     ///
     /// # Errors
     /// A sentence with what failed.
@@ -125,23 +125,23 @@ impl Account {
         format!("http://{}/api", self.address)
     }
 
-    /// Lets every answer take so long, on top of what it takes.
+    /// Delays every answer by this time.
     pub fn answer_after(&self, wait: Duration) {
         self.inner.lock().answer_after = wait;
     }
 
-    /// Whether the provider is the one with many sandboxes, from now on.
+    /// Whether to use the provider with many sandboxes, from now on.
     pub fn list_many(&self, is_many: bool) {
         self.inner.lock().is_many = is_many;
     }
 
-    /// What was asked for since this was called last.
+    /// The requests since the last call.
     pub fn asked(&self) -> Asked {
         std::mem::take(&mut self.inner.lock().asked)
     }
 }
 
-/// What the stack's provider keeps of a sandbox, of one that is made and ended for this.
+/// The stack provider's record of a sandbox, which is created and deleted for this.
 async fn record(harness: &Harness) -> Result<Value, String> {
     let (world, client) = (&harness.world, http::client());
     let url = format!("{}/sandbox", world.ready.daytona_api);
@@ -201,7 +201,7 @@ impl Inner {
         }
     }
 
-    /// A call of the table, and what it is billed as.
+    /// A call of the table, and its billed amount.
     async fn read(
         &self,
         action: &str,
@@ -220,7 +220,7 @@ impl Inner {
         Ok(Response::from_parts(head, Body::from(body)))
     }
 
-    /// The ids of one message, or of a batch of them, that are put on the queue.
+    /// The ids of the message, or of a batch of messages, put on the queue.
     fn note_messages(&self, body: &[u8]) {
         let asked: Value = serde_json::from_slice(body).unwrap_or_default();
         let batch = asked["Entries"].as_array();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const STEP_BYTES: u64 = 4 * 1024;
 
-/// What a call costs that returned all that it read, as ours to the index do.
+/// The cost of a call that returned all that it read, as our calls to the index do.
 pub fn units(action: &str, asked: &Value, answer: &Value) -> f64 {
     let steps = |bytes: u64| bytes.div_ceil(STEP_BYTES).max(1) as f64;
     let share = |asked: &Value| match asked["ConsistentRead"].as_bool() {
@@ -37,7 +37,7 @@ pub fn units(action: &str, asked: &Value, answer: &Value) -> f64 {
     }
 }
 
-/// What the engine says that it costs.
+/// The cost that the engine reports.
 pub fn told(answer: &Value) -> f64 {
     match &answer["ConsumedCapacity"] {
         Value::Array(tables) => tables.iter().map(one).sum(),
@@ -49,7 +49,7 @@ fn one(table: &Value) -> f64 {
     table["CapacityUnits"].as_f64().unwrap_or(0.0)
 }
 
-/// Bytes of an item: names and values. A number takes a byte for two digits, and one.
+/// Bytes of an item: names and values. A number takes a byte for two digits, and one more.
 fn bytes(item: &Value) -> u64 {
     let attributes = item.as_object().into_iter().flatten();
     let sizes = attributes.map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Figures: each with its unit, its runs and its spread; ratios of runs that were made beside each other.
+//! Figures: each with its unit, its runs and its spread, and ratios of interleaved runs.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub program: String,
-    /// One value a run.
+    /// One value for each run.
     pub values: Vec<f64>,
 }
 
@@ -28,13 +28,13 @@ pub struct Spread {
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
     pub figure: String,
-    /// In which unit; `x` for a ratio.
+    /// The unit; `x` for a ratio.
     pub unit: &'static str,
-    /// Of which program, or of which to which.
+    /// The program, or the two programs of a ratio.
     pub program: String,
     #[serde(flatten)]
     pub spread: Spread,
-    /// A ratio should not be above.
+    /// The most that a ratio should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<f64>,
 }
@@ -48,7 +48,7 @@ pub struct Report {
 }
 
 impl Spread {
-    /// Of these values, of which there must be one.
+    /// The statistics of these values; there must be one.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let mut values = values.to_vec();
@@ -62,7 +62,7 @@ impl Spread {
     }
 }
 
-/// The value below which this part of the sorted values lies; zero of none.
+/// The value below which this part of the sorted values lies; zero if there are none.
 #[must_use]
 pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
@@ -110,7 +110,7 @@ impl Report {
         }
     }
 
-    /// What the figure that was added last should be at most for this program.
+    /// The goal of the last figure for this program.
     pub fn at_most(&mut self, program: &str, goal: f64) {
         let mut lines = self.lines.iter_mut().rev();
         if let Some(line) = lines.find(|line| line.program == program) {
@@ -148,7 +148,7 @@ impl Report {
     }
 }
 
-/// With as many digits as mean something.
+/// With the meaningful digits.
 fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

@@ -1,5 +1,4 @@
-//! Following a long, chatty run: what the worker holds while it goes on, what an event costs, how often the card
-//! changes.
+//! Following a long, chatty run: the worker's memory meanwhile, the cost of an event, and the number of card edits.
 
 use std::time::Duration;
 
@@ -8,26 +7,26 @@ use crate::harness::Harness;
 use crate::process::{Running, held_bytes};
 use crate::turn::{at_once, single};
 
-/// Messages of the agent: below the bound of a turn, which is 200.
+/// Messages of the agent: below a turn's bound of 200.
 const MESSAGES: usize = 150;
 /// Events of a run.
 const EVENTS: u64 = 100_000;
-/// Events in a second: more than ten agents tell.
+/// Events in a second: more than ten agents send.
 const PACE: u32 = 10_000;
-/// Of so many runs one is made: it takes some seconds.
+/// One run in this many is made: it takes some seconds.
 const SHARE: u64 = 10;
-/// Memory is looked at after each such part of the events.
+/// Memory is measured after each of this many parts of the events.
 const POINTS: u64 = 10;
-/// Between two looks how far the run is.
+/// Time between two checks of the run's progress.
 const POLL: Duration = Duration::from_millis(5);
-/// Between two edits of a card (the default of the bound `card_edit_ms`).
+/// Time between two edits of a card (the default of the bound `card_edit_ms`).
 const EDIT_EVERY: Duration = Duration::from_secs(3);
-/// Edits besides those: the first picture, and the last.
+/// Additional edits: the first picture and the last.
 const FURTHER_EDITS: f64 = 3.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What one run was like.
+/// The result of one run.
 struct Followed {
     held: Vec<f64>,
     peak: f64,
@@ -38,7 +37,7 @@ struct Followed {
     read: usize,
 }
 
-/// Has a worker follow long runs, one after the other.
+/// Makes a worker follow long runs, one after the other.
 ///
 /// # Errors
 /// What the worker did instead.
@@ -49,7 +48,7 @@ pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
     for run in 0..runs.div_ceil(SHARE) {
         let mut running = worker.start().map_err(|e| e.to_string())?;
         let (thread, number) = (harness.thread()?, run * 3);
-        // Makes the sandbox, and what a worker keeps for good.
+        // Creates the sandbox and the worker's permanent data.
         for number in [number + 1, number + 2] {
             let prompt = (&*thread, number, &*at_once());
             harness.turn(&mut running, prompt, POLL, |_| Ok(()))?;

@@ -1,5 +1,5 @@
-//! What programs are measured on: the laptop stack, relays to its parts, an application that signs commands, and the
-//! environment of a function that goes through the relays.
+//! The environment of the measured programs: the laptop stack, relays to its parts, an application that signs commands,
+//! and a function's environment that leads through the relays.
 //!
 //! The stack's own functions are given nothing from its queues: what they would do, the programs that are measured do.
 
@@ -30,23 +30,23 @@ pub const PEER: &str = "peer";
 pub const STACK: &str = "bench";
 pub const STACK_ID: &str = "this-one";
 
-/// The variable of a function's environment with the parameter of that name.
+/// The environment variable with the parameter of that name.
 const OVERRIDES: &str = "OVERRIDES";
 const REGION: &str = "us-east-1";
 const ACCOUNT: &str = "123456789012";
-/// The queues from which the stack's own functions would be given work.
+/// The queues from which the stack's own functions would get work.
 const QUEUES: [&str; 4] = ["Messages", "Control", "MessagesDead", "ControlDead"];
 /// A turn that takes longer is given up.
 const TURN_MAX: Duration = Duration::from_secs(120);
 
 /// Ends with its value.
 pub struct Harness {
-    /// Between the programs and the stack.
+    /// The relays between the programs and the stack.
     pub relays: Arc<Relays>,
     pub application: Application,
     /// The stack, as tests see it.
     pub world: World,
-    /// What each program finds in its environment.
+    /// Each program's environment.
     environment: Vec<(String, String)>,
     authority: PathBuf,
     _stack: Stack,
@@ -110,7 +110,7 @@ impl Harness {
         })
     }
 
-    /// A program of this build, with the environment of a function.
+    /// A program of this build, with a function's environment.
     ///
     /// # Errors
     /// A sentence, if it cannot be built.
@@ -118,7 +118,7 @@ impl Harness {
         Ok(self.program(name, programs::folder()?.join(name)))
     }
 
-    /// The same with these further settings of the parameter `Overrides`, an object.
+    /// The same with these additional settings of the parameter `Overrides`, an object.
     ///
     /// # Errors
     /// As [`Harness::ours`].
@@ -147,7 +147,7 @@ impl Harness {
         }
     }
 
-    /// The peer in Node, if there is Node.
+    /// The peer in Node, if Node is installed.
     ///
     /// # Errors
     /// A sentence, if it cannot be built.
@@ -191,8 +191,8 @@ impl Harness {
         Ok(Some(program))
     }
 
-    /// How many calls of this name there were since it was asked last; each was done as it was asked for, which for AWS
-    /// says that it was signed rightly, and for a message that it has a group and a deduplication id.
+    /// Number of calls with this name since the last question. Each was done as requested, which means for AWS that its
+    /// signature was right, and for a message that it has a group and a deduplication id.
     ///
     /// # Errors
     /// A call that was refused.
@@ -204,7 +204,7 @@ impl Harness {
         }
     }
 
-    /// A new thread on Discord, as it stands in messages of the queue.
+    /// A new thread on Discord, as queue messages name it.
     ///
     /// # Errors
     /// What Discord said.
@@ -221,8 +221,8 @@ impl Harness {
         Ok(self.world.discord.thread(id)?.key.to_string())
     }
 
-    /// Puts a prompt of this number on the queue, has the worker work on it as Lambda would, and checks that it is done
-    /// with. Every so often somebody looks how the worker's process is.
+    /// Puts a prompt with this number on the queue, has the worker process it as Lambda would, and checks that it is
+    /// done. From time to time `look` checks the worker's process.
     ///
     /// # Errors
     /// What the worker did instead.
@@ -293,7 +293,7 @@ impl Harness {
             if receipt.is_null() {
                 return Err("the message is not on the queue".to_owned());
             }
-            // A wake-up of an earlier turn, which would hold its thread up.
+            // A wake-up of an earlier turn, which would block its thread.
             self.delete(&receipt).await?;
         }
     }
@@ -306,7 +306,7 @@ impl Harness {
     }
 }
 
-/// What another build of a program is called.
+/// The name of another build of a program.
 #[must_use]
 pub fn compared(name: &str) -> String {
     format!("{name} compared")
@@ -366,10 +366,10 @@ fn environment(
         ("AWS_ACCESS_KEY_ID", id),
         ("AWS_SECRET_ACCESS_KEY", secret),
         ("AWS_ENDPOINT_URL", endpoint.clone()),
-        // How each is told whom to trust on loopback.
+        // How each is told which roots to trust on loopback.
         ("AWS_CA_BUNDLE", authority.clone()),
         ("NODE_EXTRA_CA_CERTS", authority),
-        // The peer need not write a warning about the age of its Node.
+        // The peer need not warn about the age of its Node.
         ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true".to_owned()),
         ("PATH", "/usr/bin:/bin".to_owned()),
         ("STACK", STACK.to_owned()),

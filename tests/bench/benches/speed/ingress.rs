@@ -1,4 +1,4 @@
-//! Ingress: from the start of its process to the first answer, and from request to answer when it is warm.
+//! Ingress: from the start of its process to the first answer, and from request to answer when warm.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::figures::{Report, Sample, quantile};
 use crate::harness::{Harness, PEER};
 use crate::process::Program;
 
-/// Who is compared with everybody else.
+/// The program that is compared with all others.
 pub const OURS: &str = "ingress";
 
-/// Requests before those that count, when it is warm: a compiler at run time has had its time then.
+/// Requests before the counted ones, when warm: by then a just-in-time compiler has finished.
 const WARM_UP: u64 = 1_000;
-/// Requests of one run when it is warm.
+/// Requests of one warm run.
 const REQUESTS: u64 = 1_000;
-/// Of so many runs, one is of a warm program: it takes that much longer.
+/// One run in this many is of a warm program: it takes that much longer.
 const WARM_SHARE: u64 = 4;
-/// Requests that are signed before the first of them is given.
+/// Requests that are signed before the first of them is sent.
 const REQUESTS_AT_ONCE: u64 = 500;
-/// The call by which ingress, and its peer, put a command on the queue.
+/// The call with which ingress and its peer queue a command.
 const SENT: &str = "queue: SendMessage";
 
-/// What ingress should need at most.
+/// The most memory that ingress should need.
 const PEAK_MIB_MAX: f64 = 9.0;
 
 const KIB: f64 = 1024.0;
@@ -53,7 +53,7 @@ pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
         for index in turn(programs.len(), round) {
             let program = &programs[index];
             let wrong = |what: String| format!("{}: {what}", program.name);
-            // Each of its own: the queue knows a command that comes again.
+            // Each with its own number: the queue recognises a repeated command.
             number += 1;
             let event = application.event(number);
             harness.taken(SENT).map_err(wrong)?;
@@ -81,7 +81,7 @@ pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs each program in turn on many requests, one at a time, as Lambda gives them.
+/// Runs each program in turn on many requests, one at a time, as Lambda sends them.
 ///
 /// # Errors
 /// What a program did instead of its work.
@@ -142,7 +142,7 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether each command was answered as Discord wants it, and is on the queue.
+/// Whether each command got the answer that Discord expects, and is on the queue.
 fn check(harness: &Harness, answers: &[&Invoked]) -> Result<(), String> {
     let (count, taken) = (answers.len() as u64, harness.taken(SENT)?);
     if taken != count {
@@ -168,7 +168,7 @@ pub fn samples(programs: &[Program]) -> Vec<Sample> {
     programs.iter().map(of).collect()
 }
 
-/// The order of a round: each round somebody else is first.
+/// The order of a round: another one is first each time.
 pub fn turn(count: usize, round: u64) -> impl Iterator<Item = usize> {
     let first = usize::try_from(round).unwrap_or(0);
     (0..count).map(move |index| (index + first) % count)

@@ -1,5 +1,5 @@
-//! The places where sandboxes are made, as far as they differ to who measures: how the functions are told of them, how
-//! their calls are known, where their sandboxes' disks are, and how their agents are reached past a relay.
+//! The places of sandboxes, as far as they differ for measurements: how the functions are configured, how their calls
+//! are recognised, where their disks are, and how their agents are reached through a relay.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::trips::Peer;
 
 /// A place.
 pub struct Place {
-    /// As the setting `provider` names it.
+    /// Its name in the setting `provider`.
     pub word: &'static str,
-    /// The worker that makes its sandboxes there.
+    /// The worker that creates its sandboxes there.
     pub worker: Program,
-    /// What is there.
+    /// The provider there.
     pub provider: Provider,
-    /// The folder below which its sandboxes' disks lie.
+    /// The folder with its sandboxes' disks.
     pub disks: PathBuf,
-    /// The machine, where it is one.
+    /// The machine, if it is one.
     machine: Option<Arc<Machine>>,
 }
 
-/// Every place that this machine can have, set up; of the others it is said why not.
+/// Every place that this machine can have, set up; says why it cannot have the others.
 ///
 /// # Errors
 /// A sentence with what failed.
@@ -97,7 +97,7 @@ fn ssh(harness: &Harness) -> Result<Place, String> {
 }
 
 impl Place {
-    /// Makes the way to an agent that listens now pass a relay, where no answer of the place does that; until it is
+    /// Leads the way to an agent that listens now through a relay, if no answer of the place does that, until this is
     /// dropped.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// What a request to a provider's API or into a sandbox asks for; none: nobody knows.
+/// The purpose of a request to a provider's API or into a sandbox; `None`: unknown.
 #[must_use]
 pub fn named(method: &Method, segments: &[&str], query: &str) -> Option<&'static str> {
     let words = match (method, segments) {
@@ -138,7 +138,7 @@ pub fn named(method: &Method, segments: &[&str], query: &str) -> Option<&'static
     Some(words)
 }
 
-/// The addresses of agents in the answer to what was asked for by this path.
+/// The agents' addresses in the answer to a request for this path.
 pub fn agents_in<'a>(asked: &str, told: &'a mut Value) -> Vec<&'a mut Value> {
     if asked.ends_with("/preview-url") {
         return told.get_mut("url").into_iter().collect();

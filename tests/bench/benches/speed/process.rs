@@ -1,4 +1,4 @@
-//! A program that is measured: started with an environment of its own, looked at while it runs, and ended.
+//! A measured program: started with its own environment, checked while it runs, and ended.
 
 use std::fs;
 use std::io;
@@ -18,19 +18,19 @@ use tokio::time::timeout;
 
 /// How long a process may take for anything before the measurement is given up.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Between two looks whether a program still lives.
+/// Time between two checks whether a program still lives.
 const POLL: Duration = Duration::from_millis(200);
 /// The worker's, the longest of the three.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// What is run, and how.
+/// A program and how it is run.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// As it stands in the table.
+    /// Its name in the table.
     pub name: String,
     pub executable: PathBuf,
     pub arguments: Vec<String>,
-    /// All of its environment but what differs from run to run.
+    /// Its environment, without what differs between runs.
     pub environment: Vec<(String, String)>,
 }
 
@@ -39,11 +39,11 @@ pub struct Running {
     pub started: Instant,
     api: RuntimeApi,
     child: Child,
-    /// CPU of all the children that have ended before.
+    /// CPU of all children that have ended before.
     before: Duration,
 }
 
-/// What asynchronous work of the measurement runs on.
+/// The runtime for the measurement's asynchronous work.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: LazyLock<Runtime> =
         LazyLock::new(|| Runtime::new().expect("a system with threads"));
@@ -88,7 +88,7 @@ impl Running {
         self.invoke_watched(event, WAIT_MAX, POLL, |_| Ok(()))
     }
 
-    /// The same within this time; every so often somebody looks how the process of this id is.
+    /// The same within this time; from time to time `look` checks the process with this id.
     ///
     /// # Errors
     /// What the program did instead, and what the look finds wrong.
@@ -105,7 +105,7 @@ impl Running {
         answered.ok_or_else(|| "it asked for the next event instead of answering".to_owned())
     }
 
-    /// Waits until the program asks for work; answers when it did so for the first time.
+    /// Waits until the program asks for work; returns when it first did.
     ///
     /// # Errors
     /// What the program did instead.
@@ -122,7 +122,7 @@ impl Running {
         cpu_of(self.child.id())
     }
 
-    /// Most memory that it has held at once (resident), in bytes.
+    /// Its peak memory (resident), in bytes.
     ///
     /// # Errors
     /// If it has ended.
@@ -140,7 +140,7 @@ impl Running {
         self.child.wait().map(drop)
     }
 
-    /// Ends it; answers the CPU (user and system) of its whole life.
+    /// Ends it; returns the CPU (user and system) of its whole life.
     ///
     /// # Errors
     /// If it cannot be ended.
@@ -152,7 +152,7 @@ impl Running {
     }
 }
 
-/// Waits for what is to come of a program, which must live as long.
+/// Waits for a program's output; fails if it exits first.
 fn wait<T>(
     child: &mut Child,
     within: Duration,
@@ -174,7 +174,7 @@ fn wait<T>(
     Err(format!("nothing was seen of it within {within:?}"))
 }
 
-/// Most memory that a process has held at once (resident), in bytes.
+/// The peak memory of a process (resident), in bytes.
 ///
 /// # Errors
 /// If it has ended.
@@ -182,7 +182,7 @@ pub fn peak_bytes_of(pid: u32) -> io::Result<u64> {
     status_bytes(pid, "VmHWM:")
 }
 
-/// Memory that a process holds now (resident), in bytes.
+/// The current memory of a process (resident), in bytes.
 ///
 /// # Errors
 /// If it has ended.

@@ -1,4 +1,4 @@
-//! The programs that are measured, built as they are deployed, and what stands around them, in one folder.
+//! The measured programs, built as they are deployed, and the programs around them, in one folder.
 
 use std::env;
 use std::fs;
@@ -13,9 +13,9 @@ use flate2::write::DeflateEncoder;
 /// Bytes of a zip archive of one file, besides its content and twice its name.
 const ZIP_BYTES: u64 = 30 + 46 + 22;
 
-/// What is deployed, built in the release profile.
+/// The deployed programs, built in the release profile.
 const DEPLOYED: [&str; 4] = ["ingress", "worker", "sweeper", "tools"];
-/// What stands around them, by package: built to be quick in less time.
+/// The programs around them, by package: built to be quick in less time.
 const AROUND: [(&str, &str); 5] = [
     ("bobbin-local", "bobbin-local"),
     ("bobbin-agentd", "bobbin-agentd"),
@@ -56,8 +56,8 @@ fn build(profile: &str, packages: &[String]) -> Result<PathBuf, String> {
     for package in packages {
         command.args(["-p", package]);
     }
-    // What Cargo tells this program about its own package would be news to build scripts (ring's looks at it), and
-    // everything would be built anew each time.
+    // Cargo's variables about this program's own package would be new to build scripts (ring's reads them), and
+    // everything would be rebuilt each time.
     for (name, _) in env::vars_os() {
         let is_of_package =
             |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.starts_with(of));
@@ -69,7 +69,7 @@ fn build(profile: &str, packages: &[String]) -> Result<PathBuf, String> {
     Ok(target.join(profile))
 }
 
-/// Bundles the peer; answers its one file and Node's version. `None` where there is no Node, which is said.
+/// Bundles the peer; returns its one file and Node's version. `None` without Node, which is reported.
 ///
 /// # Errors
 /// A sentence with what failed.
@@ -100,7 +100,7 @@ pub fn peer() -> Result<Option<(PathBuf, String)>, String> {
     Ok(Some((folder.join("dist/function.cjs"), version)))
 }
 
-/// Where `name` lies on the path.
+/// The place of `name` on the path.
 ///
 /// # Errors
 /// A sentence, if it does not.
@@ -134,13 +134,13 @@ pub fn picture(name: &str, content: &str) -> Result<(), String> {
     fs::write(&file, content).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// The folder of all that is built.
+/// The folder of everything built.
 ///
 /// # Errors
 /// A sentence, if this program does not lie in one.
 pub fn target() -> Result<PathBuf, String> {
     let own = env::current_exe().map_err(|e| e.to_string())?;
-    // It lies there as `release/deps/speed-…`.
+    // It is there as `release/deps/speed-…`.
     own.ancestors().nth(3).map(Path::to_owned).ok_or_else(|| "run it with cargo bench".to_owned())
 }
 

@@ -30,14 +30,14 @@ use crate::process::runtime;
 use crate::programs;
 use crate::stand_in::stand_ins;
 
-/// Of so many runs one is made: it takes some seconds.
+/// One run in this many is made: it takes some seconds.
 const SHARE: u64 = 8;
 const PACKAGES: usize = 200;
-/// What the issue allows: until the agent works, and how much of that is the project's.
+/// The issue's limits: until the agent works, and the project's part of that.
 const AT_WORK_MS_GOAL: f64 = 10_000.0;
 const OURS_MS_GOAL: f64 = 3_000.0;
 const REGISTRY: &str = "registry.example.com";
-/// Whatever the machine's own configuration says; the sandbox's authority is not among those of Node.
+/// Overrides the machine's own configuration; Node does not trust the sandbox's authority.
 const NPMRC: &str = "registry=https://registry.example.com/
 omit-lockfile-registry-resolved=false
 strict-ssl=false
@@ -49,10 +49,10 @@ const sum = all.reduce((sum, name) => sum + require(name).number, 0);
 const rows = require('child_process').execSync(\"psql -h 127.0.0.1 -U postgres -tAc 'select 1'\").toString().trim();
 console.log(rows === '1' ? `all ${all.length} packages, sum ${sum}` : 'no database');
 ";
-/// What it says when all is there.
+/// Its output when all is there.
 const GREEN: &str = "all 200 packages, sum 19900";
 
-/// A package as its registry has it, the same each time.
+/// A package as its registry has it, always the same.
 fn package(number: usize) -> io::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let files = [
@@ -73,7 +73,7 @@ fn name(number: usize) -> String {
     format!("measured-{number}")
 }
 
-/// A registry as far as `npm ci` asks one: it names each package's file by the lock file.
+/// The part of a registry that `npm ci` uses: the lock file names each package's file.
 fn registry() -> Router {
     let file = async |Path(file): Path<String>| {
         let number = file.strip_suffix(".tgz").and_then(|number| number.parse().ok());

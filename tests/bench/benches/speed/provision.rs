@@ -21,25 +21,25 @@ use crate::trips::{Peer, chain};
 use crate::turn::single;
 use crate::waterfall::{Bar, Picture};
 
-/// Of so many runs one is made: it takes some seconds.
+/// One run in this many is made: it takes some seconds.
 const SHARE: u64 = 8;
-/// Between two looks whether the sandbox is up, and the agent's server there.
+/// Time between two checks whether the sandbox is up, and its agent's server.
 const POLL: Duration = Duration::from_millis(4);
-/// Until a sandbox is as it was asked to be.
+/// Time until a sandbox is in the requested state.
 const SETTLED_MAX: Duration = Duration::from_secs(60);
 /// Folders that are searched for an agent's log.
 const DEPTH_MAX: u32 = 8;
-/// What an agent's server writes when it can be reached.
+/// What an agent's server writes when it is reachable.
 const LISTENING: &str = "listening";
-/// What is left to us: the goal.
+/// The goal for our own part.
 const OURS_MS_GOAL: f64 = 100.0;
 /// The picture's group of what no call shows.
 const BOOT_GROUP: usize = 4;
 
-/// A delivery, and the CPU of the worker until its prompt was sent.
+/// A delivery, and the worker's CPU until its prompt was sent.
 type Measured = (Delivery, Duration);
 
-/// A thread's worker at a place, and the number of the message that comes next.
+/// A thread's worker at a place, and the number of the next message.
 struct Course<'a> {
     harness: &'a Harness,
     place: &'a Place,
@@ -47,7 +47,7 @@ struct Course<'a> {
     number: &'a mut u64,
 }
 
-/// Has sandboxes made, stopped and started again, one after the other, at each place.
+/// Creates, stops and restarts sandboxes, one after the other, at each place.
 ///
 /// # Errors
 /// What a program did instead.
@@ -83,8 +83,8 @@ pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
 }
 
 impl Course<'_> {
-    /// A thread of its own: its first turn, and the first one after a pause. Its sandbox is gone then, so that the next
-    /// one has the machine to itself.
+    /// A new thread: its first turn, and the first one after a pause. Then its sandbox is deleted, so that the next one
+    /// has the machine to itself.
     fn thread(&mut self) -> Result<[Measured; 2], String> {
         let thread = self.harness.thread()?;
         let first = self.turn(&thread)?;
@@ -103,7 +103,7 @@ impl Course<'_> {
         let before = self.running.cpu().map_err(|e| e.to_string())?;
         let now = || harness.relays.when(Instant::now());
         let begun = (Instant::now(), SystemTime::now());
-        // A time of the system's, as those of calls.
+        // Converts a time of the system's to one of the calls'.
         let when = |at: SystemTime| {
             let since = at.duration_since(begun.1).unwrap_or_default();
             harness.relays.when(begun.0 + since)
@@ -137,7 +137,7 @@ impl Course<'_> {
         Ok((delivery, cpu.saturating_sub(before)))
     }
 
-    /// Has an operator's word done.
+    /// Runs an operator command.
     fn operate(&mut self, thread: &str, want: &str) -> Result<(), String> {
         *self.number += 1;
         let work = json!({"work": "operate", "want": want});
@@ -146,7 +146,7 @@ impl Course<'_> {
         done.map(drop)
     }
 
-    /// Waits until the only sandbox is in this state; none: until it is gone.
+    /// Waits until the only sandbox is in this state; `None`: until it is gone.
     fn settled(&self, wanted: Option<&str>) -> Result<(), String> {
         let start = Instant::now();
         loop {
@@ -163,14 +163,14 @@ impl Course<'_> {
     }
 }
 
-/// The state of the only sandbox that is there.
+/// The state of the only sandbox.
 fn state(place: &Place) -> Result<Option<String>, String> {
     let mut all = runtime().block_on(place.provider.list())?;
     all.retain(bobbin_tests::provider::Sandbox::live);
     Ok(all.pop().map(|sandbox| sandbox.state))
 }
 
-/// When an agent's server was started that says in its log, written since then, that it can be reached.
+/// When an agent's server was started whose log, written since then, says that it is reachable.
 fn listens(disks: &Path, since: SystemTime) -> Option<SystemTime> {
     let mut logs = Vec::new();
     find(disks, 0, &mut logs);

@@ -1,5 +1,5 @@
-//! What stands between a program and the parts of the laptop stack: it passes every call on and writes it down, and can
-//! let the answers of a part take longer.
+//! A relay between a program and the parts of the laptop stack: it passes every call on and records it, and can delay a
+//! part's answers.
 //!
 //! Promised: an answer without an end is passed on piece by piece. Addresses in the provider's answers that lead past
 //! the relays are put right. Of a connection that is no HTTP it is written down who spoke when (`wire.rs`).
@@ -37,13 +37,13 @@ use crate::shares::PROMPT_SENT;
 use crate::trips::{Call, Peer};
 use crate::wire::{Exchange, Wire};
 
-/// How the call is named that posts the answer.
+/// The name of the call that posts the answer.
 pub const ANSWER_POSTED: &str = "post the answer";
-/// The words of every answer that is looked for.
+/// The text of every answer that is looked for.
 pub const ANSWER: &str =
     "Three of the tests are slow: each starts a server of its own and waits for it.";
 
-/// What was called since it was asked last.
+/// The calls since the last question.
 #[derive(Debug, Default)]
 pub struct Recorded {
     /// The calls, in the order of their answers.
@@ -52,10 +52,10 @@ pub struct Recorded {
     pub opened: Vec<Peer>,
 }
 
-/// What a connection of the program's is called, by the port from which the relay passes it on.
+/// The name of a program's connection, by the port from which the relay passes it on.
 type Named = Arc<dyn Fn(u16) -> String + Send + Sync>;
 
-/// A connection that is no HTTP.
+/// A connection without HTTP.
 struct Wired {
     peer: Peer,
     port: u16,
@@ -77,7 +77,7 @@ pub struct Relays {
     seen: Mutex<Recorded>,
     wired: Mutex<Vec<Arc<Wired>>>,
     delays_ms: [AtomicU64; Peer::ALL.len()],
-    /// Events of agents' streams that have been passed on, and their bytes.
+    /// Events of agents' streams that were passed on, and their bytes.
     events: AtomicU64,
     event_bytes: AtomicU64,
     /// Where agents are reached here, by their ports there.
@@ -99,8 +99,8 @@ impl Relays {
         })
     }
 
-    /// Opens a relay to the part at this address (`host:port`), behind TLS if that is given; its port. Requires a
-    /// runtime.
+    /// Opens a relay to the part at this address (`host:port`), behind TLS if that is given; returns its port. Requires
+    /// a runtime.
     ///
     /// # Errors
     /// Without a port.
@@ -116,8 +116,8 @@ impl Relays {
         Ok(port)
     }
 
-    /// Opens a relay to the agent at this port, at another one, as a user of this machine: whose the sockets are is
-    /// looked at. It listens when this returns.
+    /// Opens a relay at another port to the agent at this port, as a user of this machine, because the sockets' owner
+    /// is checked. It listens when this returns.
     ///
     /// # Errors
     /// Without the right to be somebody else, or without the port.
@@ -127,7 +127,7 @@ impl Relays {
         let (open, closed) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
-            // Of this thread alone, and of every socket that it makes or accepts.
+            // Only for this thread, and for every socket that it makes or accepts.
             setfsuid(Uid::from_raw(user));
             runtime.block_on(async {
                 match TcpListener::bind((Ipv4Addr::LOCALHOST, at)).await {
@@ -148,7 +148,7 @@ impl Relays {
         Ok(Door { _open: open })
     }
 
-    /// Opens a relay for bytes that cannot be read to this address (`host:port`); its port. Requires a runtime.
+    /// Opens a relay for unreadable bytes to this address (`host:port`); returns its port. Requires a runtime.
     ///
     /// # Errors
     /// Without a port.
@@ -192,7 +192,7 @@ impl Relays {
         })
     }
 
-    /// Lets a part think for so long before each answer, from now on.
+    /// Delays each answer of a part by this time, from now on.
     pub fn delay(&self, peer: Peer, delay_ms: u64) {
         self.delays_ms[peer as usize].store(delay_ms, Ordering::Relaxed);
     }
@@ -203,13 +203,13 @@ impl Relays {
         at.saturating_duration_since(self.since)
     }
 
-    /// Whether there has been a call of this name since [`Relays::recorded`] was asked last.
+    /// Whether there was a call with this name since the last [`Relays::recorded`].
     #[must_use]
     pub fn has_recorded(&self, name: &str) -> bool {
         self.lock().calls.iter().any(|call| call.name == name)
     }
 
-    /// What was called since this was asked last.
+    /// The calls since the last call of this.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         let mut recorded = std::mem::take(&mut *self.lock());
@@ -217,12 +217,12 @@ impl Relays {
         for wired in all.iter() {
             recorded.calls.extend(wired.calls());
         }
-        // Those that nobody carries any more.
+        // Connections that nobody carries any more.
         all.retain(|wired| Arc::strong_count(wired) > 1);
         recorded
     }
 
-    /// Events of agents' streams that have been passed on, and their bytes.
+    /// Events of agents' streams that were passed on, and their bytes.
     #[must_use]
     pub fn told(&self) -> (u64, u64) {
         let (told, bytes) = (&self.events, &self.event_bytes);
@@ -237,7 +237,7 @@ impl Relays {
         self.wired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the agent at this port is reached here.
+    /// The address here of the agent at this port.
     fn agent(self: &Arc<Self>, there: u16) -> io::Result<u16> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(here) = agents.get(&there) {
@@ -286,7 +286,7 @@ pub async fn pass(
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     let uri: Result<Uri, _> = format!("http://{to}{path}").parse();
     head.uri = uri.map_err(|_| StatusCode::BAD_REQUEST)?;
-    // The body may be another one than came.
+    // The body may differ from the one that arrived.
     head.headers.remove(header::CONTENT_LENGTH);
     head.headers.remove(header::TRANSFER_ENCODING);
     let request = axum::http::Request::from_parts(head, Body::from(body));
@@ -294,7 +294,7 @@ pub async fn pass(
     Ok(answer.map_err(|_| StatusCode::BAD_GATEWAY)?.map(Body::new))
 }
 
-/// From a program to one part.
+/// The way from a program to one part.
 struct Way {
     relays: Arc<Relays>,
     client: Client<HttpConnector, Body>,
@@ -303,7 +303,7 @@ struct Way {
     here: String,
 }
 
-/// Passes on what comes, to its end; told is how many bytes have come, before they go on.
+/// Passes everything on, to its end; reports the number of bytes before they go on.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -335,7 +335,7 @@ async fn serve(listener: TcpListener, way: Arc<Way>, tls: Option<TlsAcceptor>) {
         let (way, tls) = (Arc::clone(&way), tls.clone());
         tokio::spawn(async move {
             stream.set_nodelay(true).ok()?;
-            // A client that is killed in the middle is one that has been measured.
+            // A client that is killed midway has been measured already.
             match tls {
                 None => converse(stream, way).await.ok(),
                 Some(tls) => converse(tls.accept(stream).await.ok()?, way).await.ok(),
@@ -377,7 +377,7 @@ impl Way {
         let name = self.named(&head, &body);
         let sent = head.uri.path().len() + head_bytes(&head.headers) + body.len();
         let (digest, asked) = (digest(&head, &body), head.uri.path().to_owned());
-        // What is signed for AWS is signed with the address here.
+        // Requests that are signed for AWS are signed with the address here.
         if self.peer != Peer::Aws {
             head.headers.remove(header::HOST);
         }
@@ -393,7 +393,7 @@ impl Way {
             head.headers.remove(header::TRANSFER_ENCODING);
             (Body::from(body.clone()), body.len())
         };
-        // Before it is sent, so that whoever has the answer finds the call.
+        // Recorded before it is sent, so that the call is there for everybody who has the answer.
         relays.lock().calls.push(Call {
             peer: self.peer,
             name,
@@ -426,7 +426,7 @@ impl Way {
         }))
     }
 
-    /// An answer of the provider in which addresses lead here.
+    /// An answer of the provider whose addresses lead here.
     fn put_right(&self, asked: &str, body: Bytes) -> Bytes {
         if self.peer != Peer::Provider {
             return body;
@@ -446,7 +446,7 @@ impl Way {
         told.to_string().into()
     }
 
-    /// What a request asks for, in words.
+    /// The purpose of a request, in words.
     fn named(&self, head: &Parts, body: &[u8]) -> String {
         let path = head.uri.path();
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -516,7 +516,7 @@ fn head_bytes(headers: &HeaderMap) -> usize {
     FIRST_LINE + headers.iter().map(line).sum::<usize>()
 }
 
-/// What a request is known by: the same twice is a question that was asked twice.
+/// The identity of a request: the same one twice is a question that was asked twice.
 fn digest(head: &Parts, body: &[u8]) -> [u8; 32] {
     let target = head.headers.get("x-amz-target");
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());

@@ -19,16 +19,16 @@ use crate::figures::{Report, Sample};
 use crate::process::{peak_bytes_of, runtime};
 use crate::programs;
 
-/// Of so many runs one is made: it takes some seconds.
+/// One run in this many is made: it takes some seconds.
 const SHARE: u64 = 4;
-/// What cannot be compressed, in each of so many files.
+/// Incompressible bytes of each file.
 const FILE_BYTES: usize = 1024 * 1024;
 const MEASURED_FILES: usize = 20;
-/// With its commit it is still below the most that is carried in one pack.
+/// With its commit, still below the most that one pack carries.
 const LARGE_FILES: usize = 95;
-/// Between two looks at the forge.
+/// Time between two polls of the forge.
 const POLL: Duration = Duration::from_millis(5);
-/// What the issue allows: ours beside a plain clone, from the press to the pull request, and the worker's memory.
+/// The issue's limits: our part beside a plain clone, from the press to the pull request, and the worker's memory.
 const SHARE_MS_GOAL: f64 = 2_000.0;
 const PRESS_MS_GOAL: f64 = 3_000.0;
 const PEAK_MIB_GOAL: f64 = 64.0;
@@ -99,7 +99,7 @@ fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// A private repository with so many files.
+/// A private repository with this many files.
 async fn filled<'f>(
     forge: &'f TestForge,
     name: &str,
@@ -167,7 +167,7 @@ async fn pressed(world: &World, forge: &TestForge, run: u64) -> f64 {
     taken
 }
 
-/// The most memory that one of the stack's workers has held, in bytes.
+/// The peak memory of any of the stack's workers, in bytes.
 fn workers(state: &Path) -> io::Result<u64> {
     let worker = state.join("aws/functions/Worker/bootstrap");
     let mut most = None;

@@ -1,4 +1,4 @@
-//! Whose the time is from a message to its prompt.
+//! How the time from a message to its prompt is shared.
 //!
 //! The provider's is the time in which the sandbox is asked for and not up yet, or one of its calls is under way; the
 //! agent's that from the start of its server until it listens, and each of its calls. Ours is what is left: computing,
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use crate::trips::{Call, Peer, first};
 
-/// How the call is named by which a prompt has been sent.
+/// The name of the call that sends a prompt.
 pub const PROMPT_SENT: &str = "send the prompt";
-/// How the calls are named after which a sandbox is not up yet.
+/// The names of the calls after which a sandbox is not up yet.
 pub const CREATE: &str = "create sandbox";
 /// See [`CREATE`].
 pub const START: &str = "start sandbox";
 
-/// A message until its prompt was sent, as it was seen.
+/// A message until its prompt was sent, as recorded.
 #[derive(Debug)]
 pub struct Delivery {
     pub calls: Vec<Call>,
-    /// When the worker was given the message.
+    /// When the worker received the message.
     pub given: Duration,
     /// When the sandbox was up.
     pub up: Duration,
@@ -48,8 +48,7 @@ impl Delivery {
         first(&self.calls, PROMPT_SENT).ok_or_else(|| "nobody sent the prompt".to_owned())
     }
 
-    /// From when the sandbox was asked for until it was up; `None` where nothing goes on at the place once a call has
-    /// ended.
+    /// From the request for the sandbox until it was up; `None` if the place does nothing after a call has ended.
     pub fn making(&self) -> Option<Span> {
         let asked = [CREATE, START].map(|name| first(&self.calls, name));
         let asked = asked.into_iter().flatten();
@@ -57,7 +56,7 @@ impl Delivery {
         Some((begun, self.up))
     }
 
-    /// Whose the time was.
+    /// The shares of the time.
     ///
     /// # Errors
     /// As [`Delivery::sent`].
@@ -69,7 +68,7 @@ impl Delivery {
                 .filter(move |call| call.peer == peer && call.begun >= from && call.begun < end)
                 .map(|call| (call.begun, call.ended))
         };
-        // Looks at a server that does not listen yet are ours.
+        // Polls of a server that does not listen yet are ours.
         let agent: Vec<Span> = of(Peer::Agent, self.boot.1).chain([self.boot]).collect();
         let provider = of(Peer::Provider, self.given).chain(self.making());
         let theirs: Vec<Span> = provider.chain(agent.iter().copied()).collect();
@@ -86,7 +85,7 @@ impl Delivery {
     }
 }
 
-/// How long spans take together within a time, where they overlap once.
+/// The time that spans cover within a time; overlaps count once.
 fn covered(spans: &[Span], (from, until): Span) -> Duration {
     let mut spans = spans.to_vec();
     spans.sort();

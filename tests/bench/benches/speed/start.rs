@@ -1,4 +1,4 @@
-//! What the three functions take to be ready for work, what a call of the table takes, and how large they are.
+//! How long the three functions take to be ready for work, how long a call of the table takes, and how large they are.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ const MIB: f64 = 1024.0 * 1024.0;
 const SWEEPER: &str = "sweeper";
 /// The figure of a program's size.
 const PROGRAM: &str = "size: program";
-/// What ingress should have at most.
+/// The most that ingress should have.
 const PROGRAM_MB_MAX: f64 = 7.0;
-/// The call by which a sweeper looks for what is due.
+/// The call with which a sweeper searches for due items.
 const QUERY: &str = "table: Query";
-/// Sweeps before those that count.
+/// Sweeps before the counted ones.
 const SWEEPS_BEFORE: usize = 5;
 /// Sweeps of one run.
 const SWEEPS: usize = 25;
@@ -70,7 +70,7 @@ fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<()
     Ok(())
 }
 
-/// Has each sweeper look for what is due, where nothing is: a query a shard and hardly anything else.
+/// Makes each sweeper search for due items when there are none: a query for each shard and hardly anything else.
 fn table(
     report: &mut Report,
     harness: &Harness,
@@ -112,7 +112,7 @@ fn table(
     Ok(())
 }
 
-/// Has it sweep so often, and checks that each sweep looked for what is due.
+/// Makes it sweep this often, and checks that each sweep searched for due items.
 fn swept(running: &mut Running, sweeps: usize) -> Result<(), String> {
     for _ in 0..sweeps {
         let invoked = running.invoke(b"{}".to_vec())?;
@@ -131,14 +131,14 @@ fn compare(report: &mut Report, figure: &str, unit: &'static str, samples: Vec<S
     for name in &names {
         let group = |sample: &&Sample| sample.program == *name || sample.program == compared(name);
         let group: Vec<Sample> = samples.iter().filter(group).cloned().collect();
-        // Another build comes with its own.
+        // Another build adds its own.
         if !names.iter().any(|other| compared(other) == *name) {
             report.add(figure, unit, &group, name, &[]);
         }
     }
 }
 
-/// How large a program is, by itself and as a zip archive with the name that it is deployed under.
+/// The size of a program, alone and in a zip archive under its deployed name.
 fn size(report: &mut Report, name: &str, file: &Path, deployed: &str) -> Result<(), String> {
     let (bytes, zip) = programs::sizes(file, deployed)?;
     for (figure, bytes) in [(PROGRAM, bytes), ("size: zip", zip)] {

@@ -1,4 +1,4 @@
-//! The sweeper's tick over very many sessions: what it takes, and what it is billed as.
+//! The sweeper's tick over very many sessions: its time and its billed amount.
 //!
 //! `BOBBIN_BENCH_SESSIONS` is the number of sessions at the most.
 
@@ -16,40 +16,40 @@ use crate::table::{NAME, Table};
 
 /// The event of a tick.
 const TICK: &[u8] = include_bytes!("../../../../events/sweeper/tick.json");
-/// Sessions at the most, unless `BOBBIN_BENCH_SESSIONS` says otherwise; it begins with a hundredth of them.
+/// Most sessions, unless `BOBBIN_BENCH_SESSIONS` says otherwise; it begins with a hundredth of them.
 const SESSIONS: u64 = 1_000_000;
 const DUE: u64 = 1_000;
-/// More than one tick may take, to see what it does then.
+/// More than one tick may send, to see what it does then.
 const FLOOD: u64 = 100_000;
-/// Sandboxes that the provider lists, where there are any.
+/// Sandboxes that the provider lists, if any.
 const LISTED: u64 = 1_000;
-/// Of so many runs, one is of the sweep: it takes that much longer.
+/// One run in this many is of the sweep: it takes that much longer.
 const SHARE: u64 = 4;
-/// How long an answer takes where a network is imitated.
+/// Duration of an answer over an imitated network.
 const NETWORK: Duration = Duration::from_millis(5);
 /// Ticks in a month of 30 days.
 const TICKS_A_MONTH: f64 = 43_200.0;
-/// Dollars of a read unit (docs/COSTS.md).
+/// Price of a read unit, in dollars (docs/COSTS.md).
 const UNIT_DOLLARS: f64 = 0.125 / 1e6;
-/// A look at every armed session is part of every tick, or of none.
+/// A check of every armed session is part of every tick, or of none.
 const LOOK_MS_EVERY_TICK: u64 = 60_000;
-/// Ten times as many as the provider's list can hold, where no look is made any more.
+/// Ten times as many as the provider's list can hold; beyond that no check is made.
 const LOOK_SESSIONS_MAX: u64 = 100_000;
 const LOOK_MS_NEVER: u64 = u64::MAX / 2;
-/// What is computed and what the engine reports may differ by this part.
+/// How much the computed and the reported units may differ.
 const UNITS_APART_MAX: f64 = 0.02;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Under which the tick is measured.
+/// The conditions of a tick.
 #[derive(Clone, Copy)]
 struct Condition {
     what: &'static str,
-    /// Messages that it must send; none: as many as it does.
+    /// Messages that it must send; `None`: any number.
     messages: Option<u64>,
     reconcile_ms: u64,
     answer_after: Duration,
     listed: u64,
-    /// With more sessions it is not measured.
+    /// It is not measured with more sessions.
     sessions_max: u64,
 }
 
@@ -62,7 +62,7 @@ const NOTHING: Condition = Condition {
     sessions_max: u64::MAX,
 };
 
-/// What some ticks took.
+/// The measurements of some ticks.
 #[derive(Default)]
 struct Taken {
     time: Vec<f64>,
@@ -79,7 +79,7 @@ struct Measured {
     sizes: Vec<(u64, Taken)>,
 }
 
-/// Fills the table step by step, and has the sweeper tick at each size.
+/// Fills the table step by step, and makes the sweeper tick at each size.
 ///
 /// # Errors
 /// What failed.
@@ -141,7 +141,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
                 table.fill(sessions, 0)?;
             }
             is_due = wants_due;
-            // What a tick has sent is not due for the next.
+            // An item for which a tick has sent a message is not due for the next.
             let due =
                 |table: &mut Table| if wants_due { table.due_anew(sessions, DUE) } else { Ok(()) };
             let taken = place.ticks(&measured.condition, || due(&mut table))?;
@@ -166,7 +166,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The sweeper at an account that the measurements share.
+/// The sweeper with an account that the measurements share.
 struct Setup<'a> {
     account: &'a Account,
     program: &'a Program,
@@ -174,7 +174,7 @@ struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// A process of its own; its first tick does not count. Before each the table is made ready.
+    /// A new process; its first tick does not count. The table is prepared before each tick.
     fn ticks(
         &self,
         condition: &Condition,
@@ -219,7 +219,7 @@ impl Setup<'_> {
     }
 }
 
-/// Whether the tick did what there was to do.
+/// Whether the tick did its work.
 fn check(condition: &Condition, body: &[u8], asked: &Asked) -> Result<(), String> {
     let answer: Value = serde_json::from_slice(body).map_err(|e| e.to_string())?;
     let sent = asked.messages.len() as u64;
@@ -229,7 +229,7 @@ fn check(condition: &Condition, body: &[u8], asked: &Asked) -> Result<(), String
     if told + looked != sent || listed != Some(condition.listed) {
         return Err(format!("{sent} messages came, and it says {answer}"));
     }
-    // A page of 1 MB ends within an item, of which the two count a little more or less.
+    // A page of 1 MB ends within an item, which the two count slightly differently.
     if (asked.units - asked.told_units).abs() > UNITS_APART_MAX * asked.units {
         return Err(format!(
             "{} units by the documentation, {} by the engine",
@@ -255,7 +255,7 @@ fn tell(report: &mut Report, measured: &Measured) {
         report.add(&figure, unit, &samples, "", &[]);
     };
     add("a tick", "ms", &|taken| taken.time.clone());
-    // What a network adds is time, and nothing else.
+    // A network adds only time.
     if measured.condition.answer_after.is_zero() {
         add("CPU", "ms", &|taken| taken.cpu.clone());
         add("calls", "calls", &|taken| taken.calls.clone());

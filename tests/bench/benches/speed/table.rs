@@ -16,12 +16,12 @@ pub struct Table {
     child: Child,
     told: BufReader<ChildStdout>,
     orders: Option<ChildStdin>,
-    /// What it said when it was up.
+    /// Its message when it was up.
     pub ready: Ready,
     _folder: TempDir,
 }
 
-/// What it says when it is up.
+/// Its message when it is up.
 #[derive(Debug, Deserialize)]
 pub struct Ready {
     pub address: SocketAddr,
@@ -31,7 +31,7 @@ pub struct Ready {
     pub first_thread: u64,
 }
 
-/// What the table takes.
+/// Size and duration of the table.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Filled {
     /// Bytes of its file.
@@ -74,7 +74,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Fills it up to so many sessions, of which so many are due.
+    /// Fills it up to this many sessions and makes `due` of them due.
     ///
     /// # Errors
     /// What it did instead.
@@ -84,7 +84,7 @@ impl Table {
         self.line()
     }
 
-    /// The first of so many sessions are due, whatever was sent for them before.
+    /// Makes the first `due` of these sessions due again, whatever was sent for them before.
     ///
     /// # Errors
     /// The table did not answer.

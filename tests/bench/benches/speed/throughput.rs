@@ -16,7 +16,7 @@ use crate::programs;
 const THREADS: u64 = 1_000;
 /// Turns of each of these threads.
 const TURNS: u64 = 5;
-/// Of so many runs, one is over the simulator. The stack is taken through it once.
+/// One run in this many is over the simulator. The stack runs it once.
 const SHARE: u64 = 8;
 const MIB: f64 = 1024.0 * 1024.0;
 

@@ -1,4 +1,4 @@
-//! What the calls of a turn say: how many, which had to wait for which, what was asked twice.
+//! What a turn's calls show: their number, their dependencies, and what was asked twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Every one of them.
+    /// All of them.
     pub const ALL: [Self; 4] = [Self::Aws, Self::Chat, Self::Provider, Self::Agent];
 
-    /// As it is called in figures.
+    /// Its name in figures.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -30,26 +30,26 @@ impl Peer {
     }
 }
 
-/// A call, as the one who was called saw it.
+/// A call, as its receiver saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub peer: Peer,
     pub name: String,
-    /// When the whole request was there.
+    /// When the whole request had arrived.
     pub begun: Duration,
     /// Just before the answer went out.
     pub ended: Duration,
-    /// Bytes of the request as it was read, without those of TLS.
+    /// Bytes of the request without TLS.
     pub sent: usize,
-    /// Bytes of the answer; of a stream those of its head.
+    /// Bytes of the answer; for a stream only those of its head.
     pub received: usize,
     pub status: u16,
     /// The same for the same request.
     pub digest: [u8; 32],
 }
 
-/// The longest row of calls that leads to `goal` and in which each began after the one before had ended: the round
-/// trips that follow each other. Of two equally long rows the one that ended last, because that is what was waited for.
+/// The longest chain of calls to `goal` in which each began after the one before had ended: the sequential round trips.
+/// Of two equally long chains the one that ended last, because it was waited for.
 #[must_use]
 pub fn chain(calls: &[Call], goal: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..calls.len()).collect();
@@ -88,7 +88,7 @@ pub fn begun_by(calls: &[Call], goal: usize) -> usize {
     begun.count()
 }
 
-/// What was asked in the very same words before, in order.
+/// Requests that repeat an earlier one word for word, in order.
 #[must_use]
 pub fn repeated(calls: &[Call]) -> Vec<&Call> {
     let mut known = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! A turn on an active thread, with an agent that thinks for no time: its calls, which of them wait for each other, its
-//! bytes, its CPU and its allocations; and its critical path as a picture.
+//! A turn on an active thread whose agent answers at once: its calls, their dependencies, its bytes, its CPU and its
+//! allocations; and its critical path as a picture.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,22 +14,21 @@ use crate::shares::{PROMPT_SENT, ms};
 use crate::trips::{Call, Peer, begun_by, chain, first, repeated};
 use crate::waterfall::{Bar, Picture};
 
-/// Turns before those that count: the first of them makes the sandbox.
+/// Turns before the counted ones: the first of them creates the sandbox.
 const WARM_UP: u64 = 10;
-/// Of so many runs, one is with parts that take their time: such a turn takes a second or two.
+/// One run in this many uses slow parts: such a turn takes a second or two.
 const SLOW_SHARE: u64 = 8;
-/// What each part is assumed to take, on top of what it does here, where the picture is drawn: the network and its own
-/// work.
+/// The assumed duration of each part, in addition to its duration here, for the picture: the network and its own work.
 const ASSUMED_MS: [(Peer, u64); 4] =
     [(Peer::Aws, 20), (Peer::Chat, 80), (Peer::Provider, 80), (Peer::Agent, 40)];
-/// Round trips that follow each other until the prompt is sent: the goal.
+/// Sequential round trips until the prompt is sent: the goal.
 const TRIPS_GOAL: f64 = 3.0;
-/// Turns under valgrind: the difference of the two is what counts.
+/// Turns under valgrind: only the difference of the two counts.
 const COUNTED: [u64; 2] = [5, 35];
-/// Between two looks whether the worker still lives.
+/// Time between two checks whether the worker still lives.
 const POLL: Duration = Duration::from_millis(200);
 
-/// One turn, as it was seen.
+/// One turn, as recorded.
 struct Turn {
     calls: Vec<Call>,
     opened: usize,
@@ -81,7 +80,7 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
                 single(report, figure, unit, &[value], None);
             }
         }
-        // Everything takes fifty times as long there, which a busy machine makes too long for the bounds of the worker.
+        // Everything takes fifty times as long there, which on a busy machine exceeds the worker's limits.
         Err(why) => eprintln!("Allocations are not counted: {why}."),
     }
     Ok(())
@@ -99,7 +98,7 @@ fn one(
     let invoked = harness.turn(running, (thread, *number, &at_once()), POLL, |_| Ok(()))?;
     let after = running.cpu().map_err(|e| e.to_string())?;
     let seen = harness.relays.recorded();
-    // A question whether something is there may be answered with no, and a server that starts does not answer yet.
+    // A question whether something exists may be answered with no, and a server that starts does not answer yet.
     let is_refused =
         |call: &&Call| call.status >= 400 && call.status != 404 && call.name != "health";
     if let Some(refused) = seen.calls.iter().find(is_refused) {
@@ -119,7 +118,7 @@ pub fn at_once() -> String {
     format!("at once: {ANSWER}")
 }
 
-/// Which calls had to wait for which, where every call takes its time.
+/// The dependencies of calls, if every call takes time.
 fn tell_trips(report: &mut Report, turns: &[Turn]) -> Result<(), String> {
     let mut rows: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for turn in turns {
@@ -151,7 +150,7 @@ fn tell_trips(report: &mut Report, turns: &[Turn]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a turn costs where nobody is waited for.
+/// The cost of a turn if nobody is waited for.
 fn tell_costs(report: &mut Report, turns: &[Turn]) -> Result<(), String> {
     let (mut sent, mut posted) = (Vec::new(), Vec::new());
     for turn in turns {

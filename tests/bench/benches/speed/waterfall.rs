@@ -1,4 +1,4 @@
-//! Calls over time as a picture: a bar for each, named, those that had to wait for each other filled.
+//! Calls over time as a picture: a named bar for each; those on the critical path are filled.
 //!
 //! Promised: the same input is the same text; readable on light and on dark ground; every text is escaped. Deliberately
 //! absent: measuring.
@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     pub name: String,
-    /// Whose it is: the number of a group.
+    /// The number of its group.
     pub group: usize,
     pub from_ms: f64,
     pub to_ms: f64,
-    /// One of those that wait for each other.
+    /// Whether it is on the critical path.
     pub is_critical: bool,
 }
 
@@ -20,11 +20,11 @@ pub struct Bar {
 pub struct Picture {
     pub title: String,
     pub notes: Vec<String>,
-    /// What the groups of bars are called; there are colours for five.
+    /// The names of the groups of bars; there are colours for five.
     pub groups: Vec<String>,
-    /// The bars, from above.
+    /// The bars, from the top.
     pub bars: Vec<Bar>,
-    /// What happened when, by name.
+    /// The times of named events.
     pub marks: Vec<(String, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be told of a connection whose bytes nobody else can read: who had to speak next, and when they did.
+//! What a connection with unreadable bytes shows: who had to send next, and when they did.
 //!
 //! A pause that ends with a word of the far end is the far end's: it was waited for. One that ends with a word of the
 //! program's is the program's. So an exchange lasts from the program's last word before the answer to the last word of
@@ -12,9 +12,9 @@ use std::time::Duration;
 pub struct Exchange {
     pub begun: Duration,
     pub ended: Duration,
-    /// Bytes of the program's.
+    /// Bytes that the program sent.
     pub sent: usize,
-    /// Bytes of the far end's.
+    /// Bytes that the far end sent.
     pub received: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// One that the program has opened at this time: the far end is to say who it is.
+    /// A connection that the program opened at this time: the far end must identify itself.
     #[must_use]
     pub fn opened(at: Duration) -> Self {
         let mut wire = Self::default();
@@ -34,7 +34,7 @@ impl Wire {
         wire
     }
 
-    /// The program has said so many bytes.
+    /// The program sent this many bytes.
     pub fn said(&mut self, at: Duration, bytes: usize) {
         match &mut self.open {
             Some(open) if open.received == 0 => {
@@ -48,7 +48,7 @@ impl Wire {
         }
     }
 
-    /// The far end has said so many. Nobody's question is answered by what comes after everything was taken.
+    /// The far end sent this many bytes. Bytes after the last question answer nothing.
     pub fn answered(&mut self, at: Duration, bytes: usize) {
         if let Some(open) = &mut self.open {
             open.ended = at;
@@ -56,7 +56,7 @@ impl Wire {
         }
     }
 
-    /// The exchanges since they were taken last.
+    /// The exchanges since the last call.
     pub fn taken(&mut self) -> Vec<Exchange> {
         self.done.extend(self.open.take());
         std::mem::take(&mut self.done)

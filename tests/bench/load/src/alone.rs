@@ -1,5 +1,4 @@
-//! Our own limit: the core and `drive` over the simulator, in virtual time, on one thread, with nothing that goes
-//! wrong.
+//! Our own limit: the core and `drive` over the simulator, in virtual time, on one thread, without trouble.
 //!
 //! Each thread has a world of its own, because the simulator looks at all its threads whenever one does something; the
 //! product's functions know one thread at a time as well.
@@ -13,7 +12,7 @@ use bobbin_sim::state::settled;
 use bobbin_sim::world::World;
 use serde_json::{Value, json};
 
-/// Between two prompts, in virtual time: so that none waits behind another, and the sandbox is not paused.
+/// Virtual time between two prompts, so that none waits behind another and the sandbox is not paused.
 const BETWEEN_MS: u64 = 60_000;
 
 pub fn run(threads: usize, turns: usize) -> Result<Value, String> {

@@ -1,12 +1,12 @@
-//! What stands in a Discord thread, judged: each prompt answered once, in order, and when.
+//! Checks the posts of a Discord thread: each prompt answered once, in order, and when.
 
 use bobbin_core::base::ids::{Ms, PostKind, post_key};
 use bobbin_tests::chat::{ChatMessage, Thread};
 
-/// When Discord's ids begin to count.
+/// The epoch of Discord's ids.
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 
-/// A prompt that was accepted.
+/// An accepted prompt.
 pub struct Asked {
     pub turn: String,
     pub accepted_ms: Ms,
@@ -34,12 +34,12 @@ pub fn latencies(
     Ok(pairs.map(|(one, at_ms)| at_ms.saturating_sub(one.accepted_ms)).collect())
 }
 
-/// What the agent is to say to the prompt at this place.
+/// The agent's expected answer to the prompt at this place.
 pub fn words(index: usize) -> String {
     format!("answer-{}", index + 1)
 }
 
-/// The one post that answers it; neither its key nor its words stand in another one.
+/// The only post that answers it; no other one has its key or words.
 fn answer<'a>(
     thread: &Thread,
     one: &Asked,

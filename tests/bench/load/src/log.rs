@@ -8,16 +8,16 @@ use bobbin_core::base::ids::Ms;
 use chrono::DateTime;
 use serde_json::Value;
 
-/// Something that a function has said about a message.
+/// A function's log line about a message.
 pub struct Line {
     pub event: String,
-    /// The turn that the message is of.
+    /// The turn of the message.
     pub turn: String,
     pub at_ms: Ms,
     pub delay_ms: u64,
 }
 
-/// What a stack has written so far, read on and on.
+/// A stack's output so far, which can be read on.
 pub struct Log {
     file: PathBuf,
     read: u64,
@@ -36,7 +36,7 @@ impl Log {
         let sought = file.seek(SeekFrom::Start(self.read));
         sought.map_err(|e| e.to_string())?;
         file.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-        // A line that is being written is read with the next ones.
+        // An incomplete line is read with the next ones.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n');
         bytes.truncate(whole.map_or(0, |at| at + 1));
         self.read += bytes.len() as u64;

@@ -1,5 +1,5 @@
 //! Turns that all run at the same time on the ten executions of a new account, as the template deploys it: begun as
-//! fast as the ingress takes them, looked at until the last, a few of them stopped when all are at work.
+//! fast as ingress accepts them, polled until the last has ended, a few of them stopped when all run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,16 +17,16 @@ use crate::log::{Line, Log};
 use crate::stack::{asked, now_ms, until};
 use crate::watch::{Kind, Watch};
 
-/// People who write at the same moment: each needs an execution of the ingress, and three of ten are left for that.
+/// People who write at the same moment: each needs an execution of ingress, and three of ten are left for that.
 const WRITERS: usize = 3;
 /// The template's executions of the worker at `Concurrency` 10: for messages, and for control messages.
 const WORKERS_MAX: usize = 4 + 2;
 const EXECUTIONS_MAX: usize = 10;
 /// Turns that are stopped while all run.
 const STOPS: usize = 20;
-/// Between two of them.
+/// Time between two stops.
 const STOP_EVERY: Duration = Duration::from_secs(3);
-/// Between two looks whether a stopped turn has ended.
+/// Time between two checks whether a stopped turn has ended.
 const STOP_POLL: Duration = Duration::from_millis(20);
 const STOP_MAX: Duration = Duration::from_secs(60);
 
@@ -61,7 +61,7 @@ pub fn run(turns: usize, seconds: usize) -> Result<Value, String> {
     Ok(told)
 }
 
-/// A turn, where it was asked for.
+/// A turn and its thread.
 struct Begun {
     thread: Thread,
     asked: Asked,
@@ -77,7 +77,7 @@ async fn load(
     let prompt = &format!("quiet: {seconds} {}", words(0));
     let mut log = Log::of(folder);
     let began = Instant::now();
-    // The ingress has three seconds for each, or the chat says that it was refused.
+    // Ingress has three seconds for each, or the chat says that it was refused.
     let begun: Vec<(Begun, u64)> = stream::iter(0..turns)
         .map(|_| async move {
             let before = Instant::now();
@@ -171,7 +171,7 @@ fn spread(mut values: Vec<u64>) -> Value {
     json!({"p50": at(50), "p99": at(99), "max": values.last()})
 }
 
-/// Stops a turn. From the word until its end is on record, in milliseconds.
+/// Stops a turn. Returns the milliseconds from the request until its end is on record.
 async fn stop(world: &World, one: &Begun) -> Result<u64, String> {
     let said_ms = now_ms();
     let began = Instant::now();
@@ -190,16 +190,16 @@ async fn stop(world: &World, one: &Begun) -> Result<u64, String> {
     Err(format!("{} was not stopped", one.thread.key))
 }
 
-/// A delivery of a message that was given back.
+/// A delivery of a retried message.
 struct Look {
     at_ms: u64,
-    /// By how much it came later than the delivery before had said.
+    /// How much later it came than the delivery before had scheduled.
     late_ms: u64,
     /// By more than the interval itself.
     is_too_late: bool,
 }
 
-/// What the log of the functions says.
+/// The counts of the functions' log.
 struct Seen {
     looks: Vec<Look>,
     running_at_once: usize,
@@ -217,7 +217,7 @@ impl Seen {
                     given_back.insert(turn, (line.at_ms, line.delay_ms));
                 }
                 "message.taken" => {
-                    // Whoever was brought forward is not late.
+                    // A message that was brought forward is not late.
                     if let Some((at_ms, delay_ms)) = given_back.remove(turn) {
                         let late_ms = line.at_ms.saturating_sub(at_ms + delay_ms);
                         looks.push(Look {

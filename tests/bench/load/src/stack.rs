@@ -1,4 +1,4 @@
-//! Load on the laptop stack: its people write as fast as the ingress takes it, and read when all is quiet.
+//! Load on the laptop stack: its people write as fast as ingress accepts it, and read at rest.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use crate::chat::{Asked, latencies, words};
 use crate::watch::Watch;
 
-/// People who write at the same moment: each needs a process of the ingress.
+/// People who write at the same moment: each needs a process of ingress.
 const WRITERS: usize = 4;
-/// The template's share that is nearest to the 100 workers of earlier figures, and the workers that it gives messages.
+/// The template's share that is nearest to the 100 workers of earlier figures, and its workers for messages.
 const SHARE: &str = "200";
 const WORKERS: u32 = 60;
 const POLL: Duration = Duration::from_millis(500);
 /// When to give up.
 const DEADLINE: Duration = Duration::from_secs(40 * 60);
 
-/// A thread with what was asked in it.
+/// A thread and its prompts.
 struct Talk {
     thread: Thread,
     asked: Vec<Asked>,
@@ -57,7 +57,7 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
 struct Told {
     /// From the first prompt to the last answer.
     took: Duration,
-    /// Of it, until the last prompt was accepted.
+    /// The part of it until the last prompt was accepted.
     sending: Duration,
     latencies_ms: Vec<u64>,
 }
@@ -75,7 +75,7 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
         .buffered(WRITERS)
         .try_collect()
         .await?;
-    // A person cannot write in a Discord thread before it is there.
+    // Nobody can write to a Discord thread before it exists.
     until("every thread is there", async || match world.discord.active_threads().await?.len() {
         there if there >= threads => Ok(None),
         there => Ok(Some(format!("{there} of {threads}"))),
@@ -117,7 +117,7 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
     Ok(Told { took: Duration::from_millis(last_ms - began_ms), sending, latencies_ms })
 }
 
-/// Looks until there is nothing left to wait for.
+/// Polls until there is nothing left to wait for.
 pub async fn until(
     what: &str,
     mut look: impl AsyncFnMut() -> Result<Option<String>, String>,

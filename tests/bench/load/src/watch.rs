@@ -1,4 +1,4 @@
-//! CPU and memory of a stack's processes while it runs, by what they are.
+//! CPU and memory of a stack's processes while it runs, by kind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Between two looks. What a process takes between the last look and its end is not counted.
+/// Time between two checks. A process's use between its last check and its end is not counted.
 const POLL: Duration = Duration::from_millis(1_000);
 const KIB: u64 = 1024;
 
-/// What the processes of one kind took.
+/// The use of one kind of process.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct Kind {
     /// CPU of all of them, in seconds.
     pub cpu_s: f64,
     /// Most of them at once.
     pub processes: usize,
-    /// Most memory of one of them (resident), in bytes.
+    /// Peak memory of one of them (resident), in bytes.
     pub one_bytes: u64,
-    /// Most memory of all of them at once (resident, what they share counted in each), in bytes.
+    /// Peak memory of all together (resident; shared memory counts in each), in bytes.
     pub together_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ struct Samples {
     kinds: BTreeMap<&'static str, Kind>,
 }
 
-/// Looks at them until it is asked what it saw.
+/// Checks them until it is asked for the result.
 pub struct Watch {
     is_over: Arc<AtomicBool>,
     samples: Arc<Mutex<Samples>>,
@@ -42,7 +42,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Over the stack whose program has this process id and whose things lie in this folder.
+    /// Watches the stack with this process id and this folder.
     pub fn start(stack: u32, folder: &Path) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Samples::default()));
@@ -58,7 +58,7 @@ impl Watch {
         Self { is_over, samples, sampling: Some(sampling) }
     }
 
-    /// What was measured, by kind.
+    /// The measurements, by kind.
     pub fn end(mut self) -> BTreeMap<&'static str, Kind> {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(sampling) = self.sampling.take() {
@@ -67,7 +67,7 @@ impl Watch {
         self.so_far()
     }
 
-    /// The same while it goes on.
+    /// The same before the end.
     pub fn so_far(&self) -> BTreeMap<&'static str, Kind> {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kinds = samples.kinds.clone();
@@ -109,7 +109,7 @@ fn sample(stack: u32, folder: &Path, samples: &Mutex<Samples>) {
     }
 }
 
-/// What a process is; none: not of this stack.
+/// The kind of a process; `None`: it does not belong to this stack.
 fn kind(pid: u32, stack: u32, folder: &Path) -> Option<&'static str> {
     if pid == stack {
         return Some("engine");
@@ -130,7 +130,7 @@ fn kind(pid: u32, stack: u32, folder: &Path) -> Option<&'static str> {
     (program == own).then_some("sandboxes")
 }
 
-/// Memory now and at the most, in bytes.
+/// Current and peak memory, in bytes.
 fn memory(pid: u32) -> Option<(u64, u64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib = |name: &str| {
@@ -140,7 +140,7 @@ fn memory(pid: u32) -> Option<(u64, u64)> {
     Some((kib("VmRSS:")? * KIB, kib("VmHWM:")? * KIB))
 }
 
-/// CPU of all threads of a process that live.
+/// CPU of all living threads of a process.
 fn cpu_ns(pid: u32) -> Option<u64> {
     // User and system time of the process, its ended threads included, in hundredths of a second.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

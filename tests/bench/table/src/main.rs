@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 
 use crate::sessions::{Due, items};
 
-/// Items of one transaction.
+/// Items in one transaction.
 const ITEMS_AT_ONCE: usize = 20_000;
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn serve(template: &Path, file: &str, name: &str) -> Result<(), String> {
         }
         let began = Instant::now();
         let now_ms = now_ms();
-        // What changes among those that are there, then those that come.
+        // First the changes among the existing ones, then the new ones.
         let changed = due.min(wanted_due)..due.max(wanted_due).min(sessions);
         let written = changed.chain(sessions..wanted);
         let bytes = fill(&database, name, written, wanted_due, now_ms)?;
@@ -83,7 +83,7 @@ fn serve(template: &Path, file: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes these sessions; answers the bytes of an item.
+/// Writes these sessions; returns the bytes of an item.
 fn fill(
     database: &Database,
     table: &str,

@@ -1,4 +1,4 @@
-//! Sessions by their number: threads after five turns, with a sandbox.
+//! Sessions by number: threads after five turns, with a sandbox.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::records::outcome::Outcome;
@@ -8,13 +8,13 @@ use bobbin_core::records::turn::EndedTurn;
 use bobbin_core::tenant::selection::Selection;
 use dynoxide::{AttributeValue, Item};
 
-/// The guild of all of them.
+/// The guild of all sessions.
 pub const GUILD: &str = "1290000000000000001";
 /// The first thread's id; the others follow.
 pub const FIRST_THREAD: u64 = 1_300_000_000_000_000_000;
 const TURNS: u64 = 5;
 const MINUTE_MS: u64 = 60_000;
-/// A day: what is due later is due then at the earliest, so that nothing becomes due while it is measured.
+/// A day: later items are due then at the earliest, so that nothing becomes due during the measurement.
 const LATER_MS: u64 = 24 * 60 * MINUTE_MS;
 
 /// When a session is due.
@@ -58,7 +58,7 @@ pub fn items(number: usize, due: Due, now_ms: Ms) -> [Item; 2] {
 fn session(number: u64, due: Due, now_ms: Ms) -> Session {
     let thread = ThreadKey::discord(GUILD, &(FIRST_THREAD + number).to_string());
     let thread = thread.expect("digits are an id");
-    // Spread over an hour, as people's work is.
+    // Spread over an hour, like people's work.
     let spread_ms = number * 7_919 % (60 * MINUTE_MS);
     let due_at_ms = match due {
         Due::Now => now_ms - MINUTE_MS - spread_ms,

@@ -1,12 +1,11 @@
-//! What happened in one thread, as somebody saw it who does not look at how the product works inside: a simulator, the
-//! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of
-//! acceptance.
+//! The history of one thread, observed without knowledge of the product's inside: by a simulator, the protocol's model,
+//! or the end-to-end tests (`crate::observed`). A turn's name is its place in the order of acceptance.
 
 use bobbin_core::base::ids::PostKind;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 
-/// How a turn ended, without the words.
+/// How a turn ended, without its text.
 #[expect(missing_docs, reason = "they are named as the outcomes are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ending {
@@ -35,43 +34,43 @@ impl From<&Outcome> for Ending {
 #[expect(missing_docs, reason = "the fields are named as what they hold")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fact {
-    /// So many sandboxes of the record's present generation exist.
+    /// This many sandboxes of the record's current generation exist.
     Live(usize),
-    /// A prompt was taken by an agent as a new one.
+    /// An agent took a prompt as a new one.
     Prompted { turn: usize, generation: u32 },
-    /// A new post stands in the thread.
+    /// A new post appeared in the thread.
     Posted { turn: usize, kind: PostKind },
     /// The card says how the turn ended.
     Told { turn: usize, ending: Ending },
-    /// The card says something else again.
+    /// The card changed again.
     Shown { turn: usize },
-    /// Somebody wanted the turn's prompt sent into the run before it, and that is on record.
+    /// Somebody sent the turn's prompt into the run before it, and that is on record.
     Steered { turn: usize },
-    /// A new post called these people.
+    /// A new post mentioned these people.
     Called { turn: usize, kind: PostKind, who: Vec<String> },
-    /// When all was quiet, a card still looked as if it were alive.
+    /// At rest a card still looked alive.
     Left { turn: usize },
     /// The record says how the turn ended.
     Ended { turn: usize, ending: Ending },
-    /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
+    /// A stop or delete hit the sandbox of a turn under way, and no person had asked for it.
     Hit { generation: u32, turn: usize },
-    /// The agent worked on the prompt of a turn that had ended, while another one began or when all was quiet.
+    /// The agent worked on an ended turn's prompt while another turn began or at rest.
     Astray { turn: usize },
-    /// A run began in a workspace of the sandbox: the threads that had a turn at work in it then.
+    /// A run began in a workspace of the sandbox, and these threads had a turn at work in it.
     Working { workspace: String, who: Vec<String> },
     /// The provider stopped or lost a sandbox by itself.
     Disturbed { generation: u32 },
-    /// After the run had ended, its answer could not be read once more.
+    /// After the run had ended, its answer could not be read again.
     Withheld { turn: usize },
     /// The chat refused a post.
     Refused { turn: usize },
-    /// The thread could not be written in when something of the turn was to be said: its files are left to the next one
-    /// that is answered.
+    /// The thread could not be written to when the turn had something to report: its files wait for the next turn that
+    /// is answered.
     Closed { turn: usize },
-    /// A new post shows what would be pushed.
+    /// A new post shows a proposal.
     Proposed { commit: String },
-    /// Bobbin moved a branch at the forge: where it was, which branch and commit the thread's record named when the
-    /// call was sent, and commits of people that it had before, and has no more.
+    /// Bobbin moved a branch at the forge: the branch's earlier commit, the branch and commit on the thread's record
+    /// when the call was sent, and people's commits that the branch lost.
     Pushed {
         branch: String,
         from: Option<String>,
@@ -83,7 +82,7 @@ pub enum Fact {
     Requested { branch: String },
     /// A person closed or merged a branch's pull request.
     PersonClosed { branch: String },
-    /// Something that has a bound was used so often.
+    /// Something with a bound was used this often.
     Spent { what: &'static str, times: u64, bound: u64 },
 }
 
@@ -92,15 +91,15 @@ pub enum Fact {
 pub enum Request {
     /// Words for the agent.
     Prompt,
-    /// Something that a notice answers: a fresh sandbox is wanted, a name for it, or another one.
+    /// A notice answers it: a request for a fresh sandbox, a name or another sandbox.
     Notice,
-    /// Something that a proposal answers, or a notice: the work is wanted in a pull request.
+    /// A proposal or a notice answers it: a request for a pull request.
     Publication,
-    /// Somebody wants something of the sandbox: the record alone says the result of it.
+    /// An operation on the sandbox: only the record has its result.
     Operation,
 }
 
-/// How things stand when nothing is under way any more.
+/// The state at rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// The phase on record.
@@ -111,12 +110,12 @@ pub struct End {
     pub turn: bool,
     /// Sandboxes at the provider: generation, and whether it runs.
     pub listed: Vec<(u32, bool)>,
-    /// Everything that would come by itself has come. Where nobody waited for that, a phase may be a passing one, and
-    /// of what the provider lists only the generation is known to be right.
+    /// Everything that comes by itself has come. Otherwise a phase may be temporary, and only the generation of the
+    /// provider's list is sure.
     pub is_settled: bool,
 }
 
-/// What was seen of one thread.
+/// The observations of one thread.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     /// In the order of acceptance.
@@ -125,12 +124,12 @@ pub struct History {
     pub facts: Vec<Fact>,
     /// Parts of every answer.
     pub parts: u32,
-    /// Every run leaves a file to be shown.
+    /// Every run leaves a file to show.
     pub files: bool,
-    /// A run that is stopped may have said something before, which is shown.
+    /// A run that is stopped may have a partial answer, which is shown.
     pub partial: bool,
-    /// Who asked everything; `None` where nobody looked who is called.
+    /// Who asks everything; `None` if mentions were not observed.
     pub who_asks: Option<&'static str>,
-    /// None while something is under way.
+    /// `None` while something is under way.
     pub end: Option<End>,
 }

@@ -1,5 +1,5 @@
-//! The promises of the design, each a function over what was seen of one thread: by the protocol's model, its histories
-//! and crashes, and at the end of every end-to-end scenario. All of them call all.
+//! The design's promises, each a function over the observations of one thread. The protocol's model, its histories and
+//! crashes, and every end-to-end scenario at its end check all of them.
 
 mod history;
 
@@ -8,23 +8,23 @@ use bobbin_core::records::sandbox::Phase;
 
 pub use history::{End, Ending, Fact, History, Request};
 
-/// A chat that refused so many posts of a turn need not have been told.
+/// A chat that refused this many of a turn's posts need not show its end.
 const REFUSALS_MIN: usize = 5;
 
-/// A promise: its number in the design, its words, and what breaks it.
+/// A promise: its number in the design, its sentence, and its check.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
     /// The number by which DESIGN and PROTOCOL name it.
     pub number: u8,
     /// What is promised, in a sentence.
     pub words: &'static str,
-    /// The history breaks it with an error that says what does.
+    /// Fails with what breaks the promise.
     pub holds: fn(&History) -> Result<(), String>,
 }
 
-/// All that can be seen in one thread, and the twelfth beside those of the design. The seventh is about two tenants,
-/// the eleventh about credentials in a sandbox, the ninth is about all states that can be reached: in one history it is
-/// that an end was reached at all.
+/// All promises that one thread can show, and the twelfth, which the design does not have. The seventh is about two
+/// tenants, the eleventh about credentials in a sandbox. The ninth is about all reachable states: in one history, that
+/// it ends at all.
 pub const ALL: [Promise; 11] = [
     Promise { number: 1, words: "at most one live sandbox a thread", holds: one_live_sandbox },
     Promise { number: 2, words: "no orphan once all is quiet", holds: no_orphan },
@@ -63,10 +63,10 @@ pub const ALL: [Promise; 11] = [
     },
 ];
 
-/// Who asks everything in the simulators.
+/// The person who asks everything in the simulators.
 pub const WHO_ASKS: &str = "ann";
 
-/// Bit n: the n-th of [`ALL`] is broken.
+/// Bit n is set if the n-th of [`ALL`] is broken.
 #[must_use]
 pub fn broken(history: &History) -> u16 {
     ALL.iter().enumerate().fold(0, |bits, (at, promise)| {
@@ -74,13 +74,13 @@ pub fn broken(history: &History) -> u16 {
     })
 }
 
-/// Whether these bits of [`broken`] have the promise with this number.
+/// Whether these bits of [`broken`] include the promise with this number.
 #[must_use]
 pub fn is_broken(bits: u16, number: u8) -> bool {
     ALL.iter().position(|promise| promise.number == number).is_some_and(|at| bits & (1 << at) != 0)
 }
 
-/// Checks all of them at an end.
+/// Checks all of them at the end of a history.
 ///
 /// # Errors
 /// Every broken one with what breaks it.
@@ -130,7 +130,7 @@ fn no_orphan(history: &History) -> Result<(), String> {
     if end.listed.iter().copied().eq(wanted) {
         return Ok(());
     }
-    // What the provider did by itself is noticed when the sandbox is next needed or due; a sandbox too many never is
+    // What the provider did by itself is noticed when the sandbox is next needed or due; an extra sandbox is never
     // right.
     let disturbed = history.facts.contains(&Fact::Disturbed { generation: end.generation });
     if disturbed
@@ -176,7 +176,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         };
         let stands = |kind: &PostKind| posted.contains(&(turn, kind));
         let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
-        // Who refuses to be told, again and again, is not told: the record alone says so then.
+        // After repeated refusals only the record says it.
         if count(&Fact::Refused { turn }) >= REFUSALS_MIN {
             continue;
         }
@@ -208,7 +208,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
                 history.parts
             ));
         }
-        // Nobody stood in the way of reading and showing its file.
+        // Nothing kept its file from being read and shown.
         let undisturbed = count(&Fact::Withheld { turn }) == 0
             && count(&Fact::Refused { turn }) == 0
             && count(&Fact::Closed { turn }) == 0
@@ -220,7 +220,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         {
             return Err(format!("turn {turn} was answered, but its file is not shown"));
         }
-        // What was told before the agent fell silent stands, whatever the end is then called.
+        // What was posted before the agent fell silent stays, whatever the end is then called.
         let cut_short = count(&Fact::Withheld { turn }) > 0
             || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         let may_stand = match ending {
@@ -298,16 +298,16 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
         let (Some(ending), Request::Prompt) = (ended, kind) else {
             continue;
         };
-        // What was sent into another turn is answered, and called for, with that one.
+        // A joined prompt is answered, and its sender mentioned, with the turn it joined.
         let steered = count(&Fact::Steered { turn }) > 0;
         let least = match ending {
             _ if steered || count(&Fact::Refused { turn }) >= REFUSALS_MIN => 0,
-            // Who stops their own turn knows.
+            // Whoever stops their own turn needs no mention.
             Ending::Cancelled | Ending::Joined => 0,
             Ending::Answered | Ending::Failed | Ending::OverBudget | Ending::Lost => 1,
         };
-        // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its
-        // own.
+        // An answer whose last part was posted but could not be read again is reported as failed or lost, with its own
+        // mention.
         let cut_short = count(&Fact::Withheld { turn }) > 0
             || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         let most =
@@ -342,8 +342,8 @@ fn one_at_a_time(history: &History) -> Result<(), String> {
     }
 }
 
-/// What a person has put on a branch stays, and a branch has one pull request, unless a person closes that while the
-/// call for another is on its way.
+/// A person's commits stay on a branch. A branch has one pull request, unless a person closes that while the call for
+/// another is under way.
 fn pushed_as_shown(history: &History) -> Result<(), String> {
     for (at, fact) in history.facts.iter().enumerate() {
         let before = &history.facts[..at];
@@ -385,7 +385,7 @@ fn bounded(history: &History) -> Result<(), String> {
     }
 }
 
-/// That an end was reached at all is for the suite to say (it gives up after a bound); here: it is a settled one.
+/// The suite checks that it ends at all; this checks that the end is settled.
 fn converged(history: &History) -> Result<(), String> {
     let Some(end) = &history.end else {
         return Ok(());

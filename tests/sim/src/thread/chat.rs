@@ -1,4 +1,4 @@
-//! What stands in a thread.
+//! The posts of a thread.
 
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 use bobbin_core::records::artifacts::Artifact;
@@ -107,7 +107,7 @@ impl SimThread {
         }
     }
 
-    /// The agent could not be asked once more, after it had answered.
+    /// The agent could not be asked again after it had answered.
     pub fn withheld(&mut self) {
         let turn = self.record.as_ref().and_then(|session| session.turn.as_ref());
         let ending = turn.filter(|turn| turn.stage.is_ending());

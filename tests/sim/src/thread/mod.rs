@@ -1,5 +1,5 @@
-//! One thread of the simulator, and all that belongs to it: queue, record, posts, and the sandbox of its own (`Home`),
-//! in which others may work too. What is done to agents is in `running`, to its posts in `chat`.
+//! One thread of the simulator: its queue, record, posts and its own sandbox (`Home`), which others may use too.
+//! `running` has what happens to agents, `chat` what happens to posts.
 
 mod chat;
 pub(crate) mod running;
@@ -23,41 +23,41 @@ use super::home::Home;
 use super::queue::{DELIVERIES_MAX, Entry};
 use crate::promises::{End, Ending, Fact, History, WHO_ASKS};
 
-/// World calls that one accepted message may cost.
+/// Most world calls for one accepted message.
 const CALLS_MAX: u64 = 5_000;
 
 pub struct SimThread {
     pub thread: ThreadKey,
     pub queue: VecDeque<Entry>,
     pub known_ids: BTreeMap<TurnId, Ms>,
-    /// Messages that the queue has given up, until their notice is on record.
+    /// Messages that the queue gave up, until their notice is on record.
     pub letters: Vec<Message>,
     pub record: Option<Session>,
     pub flags: ControlFlags,
-    /// What the last delivery of a turn's message has left, and by which receipt the queue knows that message.
+    /// What the last delivery of a turn's message left, and the receipt of that message.
     pub parked: Option<Parked>,
     pub receipt: u64,
     pub ledger: BTreeMap<TurnId, LedgerEntry>,
-    /// What those who manage the thread's tenant have set.
+    /// The settings of the thread's tenant.
     pub settings: Settings,
     /// When its record is due.
     pub due: Due,
-    /// Sweeps of one of its groups that waited at the same time, and how often the sweeper could not know whether the
-    /// queue had one.
+    /// Most sweeps that waited in one of its groups at the same time, and how often the sweeper could not know whether
+    /// the queue had one.
     pub sweeps_most: u64,
     pub sweeps_unsure: u64,
     /// Its place among all.
     pub place: usize,
-    /// The sandbox of its own.
+    /// Its own sandbox.
     pub home: Home,
     pub(super) posts: BTreeMap<String, PostKind>,
-    /// Cards that stand: whose they are, and whether they look alive.
+    /// The posted cards: their turn, and whether they look alive.
     pub(super) cards: BTreeMap<String, (usize, bool)>,
-    /// Commits of the proposals that stand, oldest first.
+    /// Commits of the proposals in the thread, oldest first.
     pub proposals: Vec<String>,
     /// Its repository at the forge.
     pub forge: Repository,
-    /// How often each file of the agent was shown.
+    /// How often each of the agent's files was shown.
     showings: BTreeMap<String, u64>,
     /// Accepted turns by place.
     pub turns: Vec<TurnId>,
@@ -65,15 +65,15 @@ pub struct SimThread {
     pub deliveries_most: u64,
     /// When an agent last took a prompt.
     pub prompted_ms: Ms,
-    /// The next run asks a person; the next run ends only when it is told to.
+    /// The next run asks a person; the next run ends only on request.
     pub next_run_asks: bool,
     pub next_run_is_endless: bool,
-    /// The next run kills whoever follows it; the next run takes so long.
+    /// The next run crashes the worker that follows it; the next run takes this long.
     pub next_run_kills: bool,
     pub next_run_takes_ms: Option<u64>,
-    /// What a step of the model takes and costs.
+    /// Duration and cost of a model's step.
     pub step: Option<Step>,
-    /// The last thing that is done here ends the sandbox of its own and the second one of its agent.
+    /// The last action in this thread deletes its own sandbox and its agent's second one.
     pub ends_both: bool,
     calls: u64,
     ended: Vec<TurnId>,
@@ -128,7 +128,7 @@ impl SimThread {
         Some((record.phase, record.generation))
     }
 
-    /// Whether the record went through these phases, one right after the other.
+    /// Whether the record went through exactly these phases in a row.
     pub fn went_through(&self, phases: &[Phase]) -> bool {
         let timeline: Vec<Phase> = self
             .home
@@ -140,7 +140,7 @@ impl SimThread {
         timeline.windows(phases.len()).any(|window| window == phases)
     }
 
-    /// Whether a question of this turn was put to the thread.
+    /// Whether the thread was asked a question of this turn.
     pub fn asked(&self, turn: usize) -> bool {
         self.history.facts.iter().any(
             |fact| matches!(fact, Fact::Posted { turn: at, kind: PostKind::Ask(_) } if *at == turn),
@@ -171,7 +171,7 @@ impl SimThread {
         )
     }
 
-    /// What is said of a dead letter is said of its message.
+    /// A dead letter's notice counts for its message.
     pub(super) fn turn(&self, id: &TurnId) -> Option<usize> {
         let id = id.strip_prefix("bury-").unwrap_or(id);
         self.turns.iter().position(|turn| turn == id)
@@ -185,7 +185,7 @@ impl SimThread {
         self.calls += 1;
     }
 
-    /// Keeps a record that was written, and what it says anew. Of the flags those are spent that its writer has read.
+    /// Keeps a written record and notes what is new in it. The flags that its writer has read are spent.
     pub fn keep(
         &mut self,
         session: &Session,
@@ -197,7 +197,7 @@ impl SimThread {
         self.flags = std::mem::take(&mut self.flags).without(&spent);
         for entry in entries {
             let before = self.ledger.insert(entry.turn.clone(), entry.clone());
-            // What the ledger says stands: a second end of a turn is one too many.
+            // The ledger's entry is final: a second end of a turn is one too many.
             if before.is_some()
                 && let Some(turn) = self.turn(&entry.turn)
             {
@@ -226,13 +226,13 @@ impl SimThread {
         if let Some(turn) = self.ended.iter().find(|id| twice(id)).and_then(|id| self.turn(id)) {
             self.history.facts.push(Fact::Ended { turn, ending: Ending::Lost });
         }
-        // As the table does: what was only seen is not kept.
+        // Like the table: observations are not kept.
         let stored = Session::decode(&session.encode(), None);
         self.record = Some(stored.expect("a record can be read"));
         self.due.keep(session.due_at_ms, now_ms, lag_ms);
     }
 
-    /// Notes what the sandbox's record says of operations that were accepted here.
+    /// Notes the sandbox record's results of operations that were accepted here.
     pub fn keep_operated(&mut self, record: &SandboxRecord) {
         for operated in &record.history.operated {
             if !self.ended.contains(&operated.id) {
@@ -248,7 +248,7 @@ impl SimThread {
         }
     }
 
-    /// What the ledger holds of these turns.
+    /// The ledger's entries of these turns.
     pub fn recalled(&self, turns: &[TurnId]) -> Vec<LedgerEntry> {
         let found = turns.iter().filter_map(|turn| self.ledger.get(turn));
         found.cloned().collect()
@@ -260,8 +260,7 @@ impl SimThread {
         ended.collect()
     }
 
-    /// Whoever has said something has the message of this turn that waits come now: if its receipt is still the last
-    /// one.
+    /// Makes this turn's waiting message visible now, if its receipt is still the last one.
     pub fn bring_forward(&mut self, turn: &TurnId, wish: Wish, now_ms: Ms) -> bool {
         let (Some(parked), Some(entry)) = (&self.parked, self.queue.front_mut()) else {
             return false;
@@ -274,13 +273,13 @@ impl SimThread {
         wanted && waits
     }
 
-    /// The same as a person wants it, for the turn whose message is first.
+    /// The same on a person's request, for the turn whose message is first.
     pub fn wish_for_running(&mut self, now_ms: Ms) -> bool {
         let first = self.queue.front().map(|entry| entry.message.id.clone());
         first.is_some_and(|turn| self.bring_forward(&turn, Wish::Person, now_ms))
     }
 
-    /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
+    /// Somebody sends the waiting prompt into the running turn. Answers whether that could be marked.
     pub fn now(&mut self, id: &TurnId) -> bool {
         let waits = self.queue.iter().find(|entry| entry.message.id == *id);
         let (Some(entry), Some(running)) =
@@ -307,7 +306,7 @@ impl SimThread {
         true
     }
 
-    /// The present turn, and all prompts that wait.
+    /// The current turn and all waiting prompts.
     pub fn all_turns(&self) -> Vec<TurnId> {
         let running = self.record.as_ref().and_then(|session| session.turn.as_ref());
         let waits = self.queue.iter().filter(|entry| {
@@ -320,7 +319,7 @@ impl SimThread {
         all
     }
 
-    /// All is quiet: what the promises look at.
+    /// At rest: notes what the promises check.
     pub fn close(&mut self) {
         let live = self.cards.values().filter(|(_, live)| *live);
         let left: Vec<Fact> = live.map(|(turn, _)| Fact::Left { turn: *turn }).collect();
@@ -341,7 +340,7 @@ impl SimThread {
             times: self.calls,
             bound: CALLS_MAX * (accepted + 1),
         });
-        // A sandbox of which nothing was ever written ended as well.
+        // A sandbox without a record counts as ended.
         let sandbox = self.home.record.clone().unwrap_or_default();
         let there = self.home.sandboxes.iter();
         self.history.end = Some(End {

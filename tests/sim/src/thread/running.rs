@@ -1,4 +1,4 @@
-//! What a thread's agent is asked: prompts, their runs, and what is left of them.
+//! The requests to a thread's agent: prompts, their runs, and their leftovers.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, PromptIds, TurnId};
@@ -26,7 +26,7 @@ impl SimThread {
     ) -> Result<AgentSessionId, Failure> {
         let sandbox = home.server(generation, now_ms)?;
         sandbox.sessions.insert(self.place);
-        // One that is made again under its generation begins with an empty disk.
+        // A sandbox that is created again under its generation begins with an empty disk.
         Ok(format!("ses_{generation}_{}_{}", sandbox.created_ms, self.place).into())
     }
 
@@ -73,7 +73,7 @@ impl SimThread {
             run
         };
         let is_over = |turn: usize| ended.contains(&turn);
-        // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
+        // What belongs to the same turn continues with it; the interrupted rest of an ended turn is only read.
         let together = |run: &Run| !is_over(run.turn);
         match sandbox.agent(self.place).take(&ids.message, !first, run, together, now_ms) {
             Sent::Known => return Ok(()),
@@ -91,7 +91,7 @@ impl SimThread {
         Ok(())
     }
 
-    /// Whether who follows the run of this prompt dies of it.
+    /// Whether the worker that follows this prompt's run crashes.
     pub fn kills(&self, home: &Home, generation: u32, message: &str) -> bool {
         let sandbox = home.sandboxes.get(&generation);
         let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&self.place));
@@ -114,21 +114,21 @@ impl SimThread {
         Ok(sandbox.agent(self.place).find(message, now_ms))
     }
 
-    /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
+    /// What a person's stop ends at the agent: this turn's prompts, if it is the running one.
     pub fn to_abort(&self, turn: &TurnId) -> Option<Late> {
         let running = self.record.as_ref()?.turn.as_ref()?;
         let generation = running.stage.prompted()?.generation;
         (running.id == *turn).then(|| Late::Abort(generation, running.messages()))
     }
 
-    /// Ends the run of these prompts, if it is theirs that the agent works on.
+    /// Ends the run of these prompts, if the agent works on them.
     pub fn abort(&self, home: &mut Home, generation: u32, messages: &[String], now_ms: Ms) {
         if let Ok(sandbox) = home.server(generation, now_ms) {
             sandbox.agent(self.place).abort(messages, now_ms);
         }
     }
 
-    /// What was asked is declined.
+    /// Declines the open question.
     pub fn decline(&self, home: &mut Home, generation: u32, now_ms: Ms) {
         if let Ok(sandbox) = home.server(generation, now_ms) {
             let asks = sandbox.agent(self.place).runs_mut().filter_map(|run| run.ask.as_mut());
@@ -136,7 +136,7 @@ impl SimThread {
         }
     }
 
-    /// A person answers what is asked, first come first served.
+    /// A person answers the open question, first come first served.
     fn answers(&mut self, home: &mut Home, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
         let by = bobbin_core::base::person::Person { id: "bob".into(), name: "bob".into() };
@@ -155,7 +155,7 @@ impl SimThread {
         }
     }
 
-    /// One look at a run: something to tell, or none yet.
+    /// One poll of a run: its result, or `None`.
     pub fn follow(
         &mut self,
         home: &mut Home,
@@ -211,8 +211,8 @@ impl SimThread {
         Some(match seen {
             Some(answer) => Event::Finished(answer),
             None => {
-                // Broken off, or never begun: of the latter a restart is the cure, unless the daemon says that it was
-                // cut.
+                // Interrupted, or never begun: only the latter needs a restart, unless the daemon says that it was cut
+                // off.
                 if !sandbox.is_native {
                     sandbox.dies(now_ms);
                 }
@@ -221,7 +221,7 @@ impl SimThread {
         })
     }
 
-    /// What it still works on although the turn has ended: noted when all is quiet.
+    /// At rest: notes what it still works on although the turn has ended.
     pub fn note_strays(&mut self, home: &Home, now_ms: Ms) {
         let ended = self.ended_turns();
         let agents = home.sandboxes.values();
@@ -233,7 +233,7 @@ impl SimThread {
         self.history.facts.extend(astray);
     }
 
-    /// A workspace of the thread's own: a worktree, which can be had where the repository is.
+    /// The thread's own workspace: a worktree, which needs the repository.
     pub fn make_workspace(&self, home: &mut Home, generation: u32) -> Result<Event, Failure> {
         match home.sandboxes.get_mut(&generation) {
             None => Err(Failure::SandboxGone),
@@ -251,7 +251,7 @@ impl SimThread {
         }
     }
 
-    /// Every run that came to its end has left a file to be shown, which stays.
+    /// Every run that ended by itself has left a file to show, which stays.
     pub fn list_artifacts(
         &self,
         home: &mut Home,
@@ -269,7 +269,7 @@ impl SimThread {
     }
 }
 
-/// What each run changes in the files.
+/// Every run's changes of files.
 pub fn changes() -> Changes {
     let change = ChangedFile {
         file: "a".to_owned(),

@@ -43,16 +43,16 @@ use crate::thread::SimThread;
 use crate::thread::running::changes;
 use crate::tools::Use;
 
-/// How long a caller waits that sets no bound of its own.
+/// How long a caller without its own bound waits.
 const REQUEST_MS: u64 = 15_000;
-/// A message that is on its way to the queue arrives within this time, or not at all.
+/// A sent message reaches the queue within this time, or never.
 const SEND_MS_MAX: u64 = 10_000;
-/// While things go wrong one look of so many does not find its sandbox, by the millisecond in which it comes.
+/// While things go wrong, one in this many checks does not find its sandbox, by the millisecond of the check.
 const LIES_EVERY: u64 = 20;
-/// While things go wrong one new sandbox of so many never gets its secrets put in, by the millisecond in which that is
-/// seen.
+/// While things go wrong, one in this many new sandboxes never gets its secrets put in, by the millisecond of the
+/// check.
 const LEFT_EVERY: u64 = 15;
-/// Between two looks at a run.
+/// Between two polls of a run.
 const LOOK_MS: u64 = 5_000;
 
 impl Worker {
@@ -76,7 +76,7 @@ impl Worker {
         {
             self.world.pause(*after_ms).await;
         }
-        // Who does not get through finds out after a while; who waits for a server waits for it within its bound.
+        // A caller that cannot connect finds out after a while; one that waits for a server waits within its bound.
         let cut_ms = {
             let inner = self.world.lock();
             inner.places[self.at()].home.cut_ms(inner.now_ms)
@@ -105,7 +105,7 @@ impl Worker {
             ) => self.world.pause(cut_ms.min(REQUEST_MS)).await,
             _ => {}
         }
-        // A server that hangs holds its caller for as long as that waits.
+        // A hanging server holds its caller until that gives up.
         if let Effect::Agent(AgentEffect::SendPrompt {
             sending: Sending::First { within_ms }, ..
         }) = effect
@@ -116,7 +116,7 @@ impl Worker {
         self.act(addressed)
     }
 
-    /// What it does, at once.
+    /// Performs the effect at once.
     fn act(&self, addressed: &Addressed<'_>) -> Event {
         let mut guard = self.world.lock();
         perform(&mut self.here(&mut guard), addressed)
@@ -127,7 +127,7 @@ impl Worker {
         Here { worker: self, inner, at, workspace }
     }
 
-    /// The message that ends the second sandbox of the one that is worked on.
+    /// The message that deletes the agent's second sandbox.
     fn end_of_tools(&self, inner: &mut Inner, generation: u32) -> Option<Message> {
         let (at, now_ms) = (self.at(), inner.now_ms);
         let second = inner.second_of(at);
@@ -139,12 +139,12 @@ impl Worker {
         Caller { place: self.place, is_turn: matches!(self.work, Work::Prompt(_)) }
     }
 
-    /// A person asked for the deletion that this delivery is about.
+    /// A person requested the deletion of this delivery.
     pub(super) fn is_asked_to_delete(&self) -> bool {
         matches!(self.work, Work::Reset { .. } | Work::Operate { want: Operation::Destroy, .. })
     }
 
-    /// The call of a forge's effect that changes something there; none: after what is looked at first, there is none.
+    /// The changing call of a forge effect; `None` if a check beforehand makes it unnecessary.
     fn at_forge(&self, inner: &Inner, generation: u32, effect: &ForgeEffect) -> Option<Late> {
         let (here, home) = (&inner.places[self.place], &inner.places[self.at()].home);
         match effect {
@@ -190,7 +190,7 @@ impl Worker {
         }
     }
 
-    /// What a run that goes on has spent.
+    /// The cost so far of a run that continues.
     fn stands(&self, generation: u32, follow: &Follow) -> Seen {
         let mut inner = self.world.lock();
         let now_ms = inner.now_ms;
@@ -201,14 +201,14 @@ impl Worker {
         Seen { spent: spent.filter(|spent| *spent > 0), ..Seen::default() }
     }
 
-    /// Looks at a run once. `None` while it goes on.
+    /// Polls a run once. `None` while it continues.
     async fn seen(&self, generation: u32, follow: &Follow) -> Option<Event> {
-        // Who follows tries a few times before it says that nobody is there.
+        // The follower tries a few times before it reports that nobody answers.
         let cut_ms = {
             let mut inner = self.world.lock();
             let home = &inner.places[self.at()].home;
             let cut_ms = home.cut_ms(inner.now_ms);
-            // It is over with this worker when the call ends.
+            // This worker crashes when the call ends.
             if inner.places[self.place].kills(home, generation, &follow.message) {
                 inner.met.insert("killed");
                 inner.kill(self.token);
@@ -226,7 +226,7 @@ impl Worker {
         self.here(&mut guard).look_at_run(generation, follow)
     }
 
-    /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
+    /// Sends a lifecycle call, which arrives within its bound. False: this effect has none.
     pub(super) fn late(&self, addressed: &Addressed<'_>) -> bool {
         let (effect, generation) = (addressed.effect, addressed.at.generation);
         let mut inner = self.world.lock();
@@ -269,11 +269,11 @@ impl Worker {
     }
 }
 
-/// What a delivery has to do with, for one effect.
+/// What one effect of a delivery can use.
 struct Here<'a> {
     worker: &'a Worker,
     inner: &'a mut Inner,
-    /// Whose sandbox is worked on.
+    /// The place of the sandbox.
     at: usize,
     workspace: String,
 }
@@ -289,7 +289,7 @@ impl Here<'_> {
         self.inner.land((self.worker.caller(), self.at), call);
     }
 
-    /// Looks at a run once. `None` while it goes on.
+    /// Polls a run once. `None` while it continues.
     fn look_at_run(&mut self, generation: u32, follow: &Follow) -> Option<Event> {
         self.with(|here, home, dice, now_ms| {
             home.extend(generation, now_ms);
@@ -297,7 +297,7 @@ impl Here<'_> {
         })
     }
 
-    /// Whether what a run left can be read: false, where it has gone with what it was in.
+    /// Whether a run's files can be read: false if their sandbox is gone.
     fn leaves_files(&mut self) -> Result<bool, Failure> {
         let record = self.inner.places[self.at].home.record.as_ref();
         if !record.is_some_and(SandboxRecord::works_elsewhere) {
@@ -319,7 +319,7 @@ impl Services for Here<'_> {
         self.inner.places[self.at].home.stands(generation, self.inner.now_ms)
     }
 
-    /// One look may lie; the list does not.
+    /// One check may lie; the list does not.
     fn look(&mut self, generation: u32) -> SandboxState {
         if self.inner.troubled() && self.inner.now_ms.is_multiple_of(LIES_EVERY) {
             return SandboxState::Gone;
@@ -386,7 +386,7 @@ impl Services for Here<'_> {
         self.with(|_, home, dice, now_ms| home.start(generation, now_ms, dice.below(5_000)));
     }
 
-    /// As the real one does: what cannot be recalled needs time in which nobody else acts.
+    /// Like the real one: a call that cannot be recalled needs time in which nobody else acts.
     fn may_stop(&mut self, _: u32) -> bool {
         let limits = &self.worker.world.limits;
         let visible_ms = self.inner.visible_until_ms(self.worker.token, limits);
@@ -425,7 +425,7 @@ impl Services for Here<'_> {
     }
 
     fn set_up(&mut self, generation: u32, steps: usize) -> SetUpSeen {
-        // One in a few takes longer than a delivery stays with it.
+        // Some take longer than a delivery follows them.
         let is_long = (self.at + generation as usize) % 6 == 3;
         let takes_ms = if is_long { 8 * project::SET_UP_MS } else { project::SET_UP_MS };
         let seen = self.with(|_, home, _, now_ms| {
@@ -508,7 +508,7 @@ impl Services for Here<'_> {
 
     fn serve(&mut self, generation: u32, is_new: bool) -> Serving {
         self.with(|_, home, _, now_ms| home.serve(generation, now_ms));
-        // By the moment, so that the rest of a history stays what it is without this.
+        // By the time, so that the rest of a history stays the same without this.
         let now_ms = self.inner.now_ms;
         if self.inner.troubled() && is_new && now_ms.is_multiple_of(LEFT_EVERY) {
             self.inner.met.insert("without secrets");
@@ -557,7 +557,7 @@ impl Services for Here<'_> {
         None
     }
 
-    /// Of a server that is silent nobody can know, unless nothing listens.
+    /// Nobody can know about a silent server, unless nothing listens.
     fn refuses(&mut self, generation: u32) -> bool {
         let troubled = self.inner.troubled();
         self.with(|_, home, dice, _| match home.sandboxes.get(&generation) {
@@ -568,7 +568,7 @@ impl Services for Here<'_> {
     }
 
     fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed> {
-        // What the thread was about comes before the person's words.
+        // The thread's history comes before the person's words.
         let words = sent.text.rsplit("\n\n").next().unwrap_or_default();
         let turn = words.split_whitespace().next().unwrap_or_default().into();
         let (generation, troubled) = (sent.generation, self.inner.troubled());

@@ -1,5 +1,4 @@
-//! One worker of the simulator: the `World` that `drive` sees, with what goes wrong in between. What its effects do is
-//! in `effects`.
+//! One worker of the simulator: the `World` that `drive` sees, with trouble in between. `effects` has its effects.
 
 mod effects;
 
@@ -30,27 +29,27 @@ use crate::promises::Fact;
 pub struct Worker {
     world: World,
     group: Group,
-    /// Whose thread it works for: that of its group, or the one that the sandbox was made for.
+    /// The thread that it works for: its group's, or the one of the group's sandbox.
     place: usize,
-    /// The place whose sandbox that works in, and the workspace there, as this worker knows them.
+    /// The place of the sandbox and the workspace that this worker knows.
     at: Mutex<(usize, String)>,
     token: u64,
-    /// How far this function's clock goes wrong.
+    /// The error of this function's clock.
     skew_ms: u64,
     work: Work,
-    /// The phase, as this worker knows it, and the decision that is under way.
+    /// The phase that this worker knows, and the decision under way.
     pending: Mutex<(Phase, Option<Before>)>,
-    /// What somebody else was quicker with: decided again on what is read next.
+    /// Somebody else was faster: the decision is made again on the next read.
     overtaken: Mutex<Option<Before>>,
-    /// Effects that were begun together, and how many of them are over.
+    /// Effects that began together, and how many of them have ended.
     together: Mutex<(u32, u32)>,
 }
 
-/// Attempts of a write that meets others.
+/// Most attempts of a contended write.
 const CONTENTIONS_MAX: u64 = 16;
 
 impl Worker {
-    /// How an effect fails while what it needs is away.
+    /// How an effect fails while a service is down.
     fn out(&self, effect: &Effect) -> Option<Failure> {
         let inner = self.world.lock();
         let is_out = |what: &Out| {
@@ -80,7 +79,7 @@ impl Worker {
         }
     }
 
-    /// A call begins: takes a moment, and may find the worker dying. Its number, and what it meets.
+    /// A call begins: it takes a moment, and the worker may be crashing. Returns its number and its luck.
     async fn begin(&self, name: &str) -> (u32, Luck) {
         self.unless_dying().await;
         let (call, wait_ms, luck) = {
@@ -129,14 +128,14 @@ impl Worker {
         self.world.lock().sums_meet(tenant, writes, since_ms)
     }
 
-    /// What was begun beside a call may have ended, and the worker with it.
+    /// Work beside a call may have crashed the worker.
     async fn unless_dying(&self) {
         if self.world.lock().is_dying(self.token) {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Lets time pass, dies if it is time to, stands still if it is so.
+    /// Time passes; crashes or freezes if it is time to.
     async fn stand(&self, wait_ms: u64) {
         let (dies, frozen_ms) = {
             let mut inner = self.world.lock();
@@ -153,9 +152,9 @@ impl Worker {
         }
     }
 
-    /// A call ends: the worker may die before it hears of it, or stand still for minutes. It never stands still between
-    /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what
-    /// comes of that where it matters is [`Luck::Late`].
+    /// A call ends: the worker may crash before it hears the result, or freeze for minutes. It never freezes between
+    /// `drive`'s check of the visibility and the call itself: a sent call cannot be recalled, and [`Luck::Late`] covers
+    /// its effects.
     async fn end(&self, call: u32) {
         {
             let mut inner = self.world.lock();
@@ -181,7 +180,7 @@ impl Worker {
         pending.1 = Some(Transition::before(phase, &self.work, Some(event)));
     }
 
-    /// The decision on what was heard last is known: the phase is this now.
+    /// The decision on the last event is known: this is the phase now.
     fn decided(&self, phase: Option<Phase>) {
         let mut pending = self.pending.lock().expect("nobody panics here");
         let now = phase.unwrap_or(pending.0);
@@ -193,7 +192,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Where it works is what its record says.
+    /// It works where its record says.
     fn goes_to(&self, session: Option<&Session>) {
         let Some(session) = session else { return };
         let key = session.sandbox_at_hand();
@@ -203,7 +202,7 @@ impl Worker {
         *here = (at, workspace.path().to_owned());
     }
 
-    /// The place whose sandbox it works in.
+    /// The place of the sandbox that it uses.
     pub(super) fn at(&self) -> usize {
         self.at.lock().expect("nobody panics here").0
     }
@@ -240,7 +239,7 @@ impl ports::World for Worker {
         let phase =
             found.session.as_ref().map_or(Phase::Destroyed, |session| session.sandbox.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
-        // The first read is the delivery; a later one looks at the control flags, or at what others wrote.
+        // The first read is the delivery; later ones read the control flags or what others wrote.
         let overtaken = self.overtaken.lock().expect("nobody panics here").take();
         if let Some(before) = overtaken {
             *pending = (phase, Some(before.again(phase)));
@@ -258,7 +257,7 @@ impl ports::World for Worker {
         let tenant = session.thread.tenant();
         let mut since_ms = self.world.lock().now_ms;
         let (call, luck) = self.begin("save").await;
-        // As the store does it with a write that keeps meeting others.
+        // Like the store with a write that keeps meeting others.
         let mut attempt = 1;
         while attempt < CONTENTIONS_MAX && self.meets_others(&tenant, budgets, since_ms) {
             let (wait_ms, call_ms) = {
@@ -290,7 +289,7 @@ impl ports::World for Worker {
             }
             let at = inner.place_of(session.sandbox_at_hand().thread());
             let names = &session.observed.writes.names;
-            // What the thread goes to is not what the write is about.
+            // The write does not concern the sandbox that the thread connects to.
             let versions = ExpectedVersions {
                 thread: Some(inner.places[self.place].record.as_ref().map_or(0, |it| it.version)),
                 sandbox: Some(inner.places[at].home.record.as_ref().map_or(0, |it| it.version)),
@@ -418,7 +417,7 @@ impl ports::World for Worker {
                 self.world.aside().await;
             }
         }
-        // What is decided is decided on the work.
+        // Decisions are made on the work.
         if !is_beside {
             self.decided(None);
         }
@@ -468,7 +467,7 @@ impl ports::World for Worker {
                 Effect::Chat(
                     ChatEffect::Post { turn, .. } | ChatEffect::PostArtifact { turn, .. },
                 ) if matches!(failure, Failure::ThreadClosed { .. }) => here.closed(turn),
-                // What is away comes back: nobody goes without for it.
+                // A service that is down comes back: nobody is refused because of it.
                 _ if is_away => {}
                 Effect::Chat(ChatEffect::Post { turn, .. }) => here.refused(turn),
                 _ => here.withheld(),

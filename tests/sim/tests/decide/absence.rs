@@ -1,16 +1,16 @@
-//! A sandbox that is not found: what is believed, and what is not.
+//! A sandbox that is not found: when that is believed.
 
 use super::fake::*;
 use super::*;
 use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
 use bobbin_core::records::session::StrayRun;
 
-/// How often a look was repeated before it was believed.
+/// How often a check was repeated before it was believed.
 fn confirmed(world: &Fake) -> usize {
     world.with(|s| s.names.iter().filter(|name| **name == "confirm").count())
 }
 
-/// A thread whose sandbox stands still.
+/// A thread whose sandbox is paused.
 fn paused() -> Fake {
     let world = active();
     world.with(|s| {

@@ -7,7 +7,7 @@ use bobbin_core::records::watch::CardSight;
 
 use super::watch::{POLL_MS, hint, polls, seen, sight, sweep, watch};
 
-/// A watched pull request, after this press that ends so.
+/// A watched pull request after this press with this result.
 fn pressed(which: PullRequestAct, end: ActEnd) -> Fake {
     let world = published();
     sweep(&world, "w1");
@@ -71,7 +71,7 @@ fn refused_acts_say_why() {
     }
 }
 
-/// The branch after **Update branch**, with what the next push has to have.
+/// The branch after **Update branch**, with the commit that the next push must follow.
 fn updated(late_ms: u64) -> Fake {
     let world = pressed(PullRequestAct::UpdateBranch, ActEnd::Done);
     let told = "ann had the base merged into the branch of pull request #1. Before the next push, ask the agent to fetch and merge it.";
@@ -93,7 +93,7 @@ fn updated_branch_is_no_strangers() {
     let world = updated(1_000);
     hint(&world);
     assert_eq!((&*seen(&world).head, seen(&world).is_theirs), (MERGED, false));
-    // The next push has to have it, and needs no second press.
+    // The next push must follow it, and needs no second press.
     holds(&world, NEXT);
     deliver_until_done(&world, &show("p3"), 1);
     deliver_until_done(&world, &press("p4", NEXT), 1);

@@ -1,4 +1,4 @@
-//! Repositories beside a thread's own: brought with it, and each published by itself.
+//! Repositories beside a thread's own: fetched together, published one by one.
 
 use super::fix::queued;
 use super::forge::{asked, open, repository, world};
@@ -20,7 +20,7 @@ fn at_forge(world: &Fake, name: &str, id: u64) {
     world.with(|s| s.at_forge_too.insert(name.to_owned(), found));
 }
 
-/// A private repository, with these beside it.
+/// A private repository with these beside it.
 fn wanted(beside: &[&str]) -> Fake {
     let world =
         world(FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 });
@@ -52,7 +52,7 @@ fn worked() -> Fake {
     world
 }
 
-/// What was queued is worked on.
+/// Processes the queued messages.
 fn works(world: &Fake) {
     for message in queued(world) {
         deliver_until_done(world, &message, 1);
@@ -103,13 +103,13 @@ fn repositories_beside_come_and_the_agent_knows() {
         told.starts_with("(Beside this repository are others, each a git checkout of its own: `.bobbin/repositories/acme/lib` (acme/lib)."),
         "{told}"
     );
-    // The next turn works on what is there, and knows.
+    // The next turn uses what is there and is told about it.
     deliver_until_done(&world, &asked("m2", "acme/api"), 1);
     assert_eq!(
         world.with(|s| (s.carried_beside.len(), s.told.last().cloned())),
         (1, Some("do it".to_owned()))
     );
-    // There is no prebuild that could hold only a part.
+    // There is no prebuild with only a part.
     assert_eq!(queued(&world), []);
 }
 
@@ -228,7 +228,7 @@ fn one_press_opens_all_in_order() {
             "`acme/lib`: Pull request #2 is open as a draft: https://git.example.com/acme/api/pull/2",
         ]
     );
-    // A second press is told, and changes nothing.
+    // A second press is answered and changes nothing.
     deliver_until_done(&world, &press_all("p3", &offer(&world).name), 1);
     assert!(notices(&world).iter().any(|word| word.ends_with(words::NOT_SHOWN)));
     assert_eq!(opened(&world), 2);
@@ -301,7 +301,7 @@ fn edited_text_is_the_one_of_its_repository() {
     let record_of = |beside| record(&world).published.of(beside).unwrap().shown.clone().unwrap();
     assert_eq!(record_of(Some(LIB)).subject, "Another subject");
     assert_eq!(record_of(None).subject, "Add the page");
-    // Nobody can tell any more whose text this is.
+    // Nobody can tell whose text this is any more.
     edited("p3", "dddddddddddddddddddddddddddddddddddddddd");
     assert_eq!(record_of(None).subject, "Add the page");
     assert!(notices(&world).contains(&format!("`acme/api`: {}", words::NOT_SHOWN_LAST)));
@@ -321,7 +321,7 @@ fn every_pull_request_is_watched() {
         cards
     };
     assert_eq!(cards(&world), ["acme/api", "acme/lib"]);
-    // Only what is due is asked for.
+    // Only due pull requests are polled.
     let polls = world.with(|s| s.polls);
     sweep(&world, "w1");
     assert_eq!(world.with(|s| s.polls), polls);
@@ -346,7 +346,7 @@ fn merged_one_moves_its_own_checkout() {
     let told = world.with(|s| s.told.last().cloned()).unwrap();
     assert!(
         told.starts_with(
-            "(The pull request of the earlier work in `.bobbin/repositories/acme/lib` has ended."
+            "(The earlier pull request in `.bobbin/repositories/acme/lib` was closed or merged."
         ),
         "{told}"
     );
@@ -380,7 +380,7 @@ fn fix_works_in_its_checkout_and_pushes_it() {
     assert_eq!(record(&world).published.publication.unwrap().pushed.as_deref(), Some(FIRST));
 }
 
-/// A fix of the second pull request was begun; its task and its push are queued.
+/// A fix of the second pull request was started; its task and its push are queued.
 fn fixing() -> (Fake, Vec<Message>) {
     let world = published();
     hint(&world);

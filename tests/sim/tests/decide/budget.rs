@@ -1,4 +1,4 @@
-//! Money is set aside before it is spent, and settled whatever way a turn ends.
+//! Money is reserved before it is spent, and settled however a turn ends.
 
 use super::prices::offer;
 use super::publish::notices;
@@ -28,7 +28,7 @@ fn of_channel() -> BudgetScope {
     BudgetScope::Channel { id: "10".to_owned(), month: month() }
 }
 
-/// A thread of which every turn costs this much.
+/// A thread whose turns each cost this much.
 pub(super) fn costing(budgets: Budgets, cost: MicroUsd) -> Fake {
     let world = Fake::new();
     world.with(|s| (s.settings.budgets, s.spent) = (budgets, Some(cost)));
@@ -60,7 +60,7 @@ fn uses(world: &Fake, scope: BudgetScope, used: MicroUsd) {
     world.with(|s| s.sums.insert(scope, used));
 }
 
-/// The words of a turn that a budget ended.
+/// The message of a turn that a budget ended.
 fn words(outcome: Outcome) -> String {
     match outcome {
         Outcome::OverBudget { reason, .. } => reason,
@@ -197,7 +197,7 @@ fn spent_turn_is_stopped_and_can_continue() {
     assert_eq!(world.with(|s| s.sums[&of_tenant()]), 2 * DOLLAR + CENT);
 }
 
-/// What the agent is told to go on is not what somebody asked for.
+/// The request to continue is not recorded as a person's task.
 #[test]
 fn second_continue_quotes_the_first_task() {
     let world = stopped(all_set());
@@ -234,7 +234,7 @@ fn press_passes_only_what_its_author_may() {
         let kind = scope.kind();
         assert!(!press(&spent(scope.clone(), used), kind, false), "{scope:?}");
         assert!(press(&spent(scope.clone(), used), kind, true), "{scope:?}");
-        // Only what the card has said.
+        // Only what the card has shown.
         assert!(!press(&spent(scope.clone(), used), BudgetKind::Turn, true), "{scope:?}");
     }
     let stack = BudgetScope::Stack { month: month() };

@@ -1,4 +1,4 @@
-//! Capped keys: what a server may spend follows what the turns in its sandbox have set aside.
+//! Capped keys: a server's limit follows the reservations of the turns in its sandbox.
 
 use super::budget::{CENT, DOLLAR, all_set, ask, asked, costing};
 use super::*;
@@ -7,7 +7,7 @@ use bobbin_core::records::run::RunEnd;
 use bobbin_core::tenant::budgets::{BudgetKind, Budgets, MicroUsd};
 use bobbin_core::tenant::capped_keys::{KeyLimit, LIFE_MS};
 
-/// A place where capped keys are made.
+/// A place with capped keys.
 fn capping(budgets: Budgets) -> Fake {
     let world = costing(budgets, CENT);
     world.with(|s| s.caps = true);
@@ -31,11 +31,11 @@ fn a_server_gets_what_its_turn_set_aside() {
         (vec![2 * DOLLAR], vec![KeyLimit::Dollars(2 * DOLLAR)])
     );
     assert!(record(&world).sandbox.money.capped_until_ms.is_some());
-    // The next turn sets aside less, and the server stays.
+    // The next turn reserves less, and the server stays.
     world.with(|s| s.settings.budgets.turn = Some(DOLLAR));
     assert_eq!(ask(&world, "m2"), Outcome::Answered);
     assert_eq!((made(&world).len(), given(&world)), (1, vec![KeyLimit::Dollars(DOLLAR)]));
-    // Nobody bounds the third, so its key may not either.
+    // Nothing limits the third, so its key has no limit either.
     world.with(|s| s.settings.budgets = Budgets::default());
     assert_eq!(ask(&world, "m3"), Outcome::Answered);
     assert_eq!((made(&world).len(), given(&world)), (1, vec![KeyLimit::Unlimited]));

@@ -162,14 +162,14 @@ fn native_thread_keeps_chosen_agent() {
         agents(&native),
         ["claude", "claude", "claude:plan", "claude:plan", "opencode", "opencode"]
     );
-    // The sandbox goes on with what it began with, whatever the stack does by now.
+    // The sandbox keeps what it began with, whatever the stack does now.
     native.with(|s| s.runtime = RuntimeMode::OpenCode);
     deliver_until_done(&native, &asked("m9", Selection::default()), 1);
     native.with(|s| {
         assert_eq!(s.record.as_ref().unwrap().sandbox.spec.runtime.as_deref(), Some("native"));
         assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("opencode"));
     });
-    // A mode of the one agent that there is, is each turn's own, as it always was.
+    // With only one agent, each turn chooses its mode, as before.
     let one = Fake::new();
     for (id, agent) in [("m1", Some("plan")), ("m2", None)] {
         deliver_until_done(&one, &asked(id, wants(None, None, agent)), 1);
@@ -183,14 +183,14 @@ fn native_thread_keeps_chosen_agent() {
 #[test]
 fn named_agent_decides_new_runtime() {
     let world = Fake::new();
-    // A default way gives way to what somebody names.
+    // A default gives way to an explicit choice.
     default_of(&world, DefaultKind::Runtime, None, "compat");
     let claude = wants(None, None, Some("claude"));
     deliver_until_done(&world, &asked("m1", claude.clone()), 1);
     assert_eq!(record(&world).sandbox.spec.runtime.as_deref(), Some("native"));
     world.with(|s| assert_eq!(s.ran_with[0].1.as_deref(), Some("claude")));
 
-    // One that is there already does not change: who wants that is told how.
+    // An existing sandbox does not change: the person is told how to get another.
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     deliver_until_done(&world, &asked("m2", claude), 1);
@@ -200,7 +200,7 @@ fn named_agent_decides_new_runtime() {
         "{}",
         reason(&world)
     );
-    // A default that it has no use for is for those to come.
+    // A default that it cannot use applies to later sandboxes.
     default_of(&world, DefaultKind::Agent, None, "claude");
     deliver_until_done(&world, &asked("m3", Selection::default()), 1);
     world.with(|s| assert_eq!(s.ran_with.last().unwrap().1, None));
@@ -220,7 +220,7 @@ fn new_sandbox_lacking_agent_is_destroyed() {
     assert_eq!(reason(&world), "codex is not in this sandbox.");
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     nothing_ran(&world);
-    // The next one is as anybody's.
+    // The next one is like anybody's.
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
 }
@@ -267,7 +267,7 @@ fn runtime_is_fixed_per_sandbox() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     assert_eq!(begun(&world), None);
-    // A living one does not change its ways: who wants that is told how, and nothing runs.
+    // A running sandbox does not change its mode: the person is told how, and nothing runs.
     deliver_until_done(&world, &asked("m2", wish("native")), 1);
     assert!(
         reason(&world).starts_with("This thread's sandbox has the runtime opencode"),
@@ -281,7 +281,7 @@ fn runtime_is_fixed_per_sandbox() {
     assert_eq!(begun(&world), None);
     assert_eq!(world.with(|s| s.ran_with.len()), 3);
 
-    // The channel's default, an agent of which there are several with it.
+    // The channel's default, with an agent that exists in several modes.
     let world = Fake::new();
     default_of(&world, DefaultKind::Runtime, None, "compat");
     default_of(&world, DefaultKind::Runtime, Some("10"), "native");
@@ -289,7 +289,7 @@ fn runtime_is_fixed_per_sandbox() {
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(begun(&world).as_deref(), Some("native"));
     world.with(|s| assert_eq!(s.ran_with[1].1.as_deref(), Some("claude")));
-    // What somebody says for this one comes first, also where the stack would do the same.
+    // A choice for this task wins, even if the stack would do the same.
     let world = Fake::new();
     default_of(&world, DefaultKind::Runtime, None, "native");
     deliver_until_done(&world, &asked("m1", wish("opencode")), 1);
@@ -317,7 +317,7 @@ fn outside_agents_sandbox_has_no_code() {
     deliver_until_done(&world, &asked("m1", wanted), 1);
     let sandbox = record(&world).sandbox;
     assert_eq!(sandbox.spec.runtime.as_deref(), Some("outside"));
-    // What was chosen is for the code: nothing of it is in the agent's own.
+    // The choice applies to the code: the agent's own sandbox has none of it.
     assert_eq!(
         (sandbox.spec.provider.as_deref(), sandbox.tooling.tools_provider.as_deref()),
         (None, Some("vercel"))
@@ -493,7 +493,7 @@ fn living_sandbox_keeps_its_repository() {
         reason(&world),
         "This thread's sandbox works on acme/api and cannot change to acme/web. Use reset for a fresh sandbox, or name the repository in another thread."
     );
-    // A default that came later changes nothing for a sandbox that is there.
+    // A later default does not change an existing sandbox.
     default_of(&world, DefaultKind::Repo, None, "acme/web");
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
@@ -545,7 +545,7 @@ fn missing_secrets_cause_one_rebuild() {
     nothing_ran(&world);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     assert_eq!(missed(&world), 2);
-    // The next prompt begins to count anew.
+    // The next prompt starts the count again.
     world.with(|s| s.without_secrets = 1);
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));

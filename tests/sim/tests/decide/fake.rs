@@ -1,4 +1,4 @@
-//! A small world in memory, as `drive` sees it, and how its messages are delivered.
+//! A small world in memory, as `drive` sees it, and the delivery of its messages.
 
 use super::secrets::FakeSecrets;
 use super::set_up::FakeProject;
@@ -27,29 +27,29 @@ use bobbin_core::tenant::capped_keys::{KeyLimit, LIFE_MS};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform, polled};
 
-/// So long after it began to hold a run.
+/// This long after it began to follow a run.
 pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
 
-/// What exists outside, and what a test wants to go wrong.
+/// The outside state, and what a test wants to fail.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) now_ms: Ms,
     pub(super) record: Option<Session>,
-    /// Records of other threads than [`thread`], and of sandboxes that no thread here was the first of.
+    /// Records of threads other than [`thread`], and of sandboxes that no thread here was the first to use.
     pub(super) others: BTreeMap<ThreadKey, Session>,
     pub(super) apart: BTreeMap<SandboxKey, SandboxRecord>,
-    /// Who has which name.
+    /// The owner of each name.
     pub(super) names_of: BTreeMap<SandboxName, SandboxKey>,
-    /// What threads were told past their own group.
+    /// Posts to other threads.
     pub(super) told_threads: Vec<(ThreadKey, String)>,
-    /// Who was told what beside the thread.
+    /// Messages to people outside the thread.
     pub(super) notified_outside: Vec<(Vec<String>, String)>,
     /// Workspaces that were made, by thread.
     pub(super) workspaces: Vec<ThreadKey>,
-    /// What happens to a snapshot that is looked at.
+    /// The states of a snapshot at each poll.
     pub(super) snapshots: Vec<SnapshotSeen>,
     pub(super) deleted_snapshots: Vec<String>,
-    /// A deletion is accepted and never ends.
+    /// A deletion is accepted and never finishes.
     pub(super) undeletable: bool,
     pub(super) flags: ControlFlags,
     pub(super) sandboxes: BTreeMap<u32, SandboxState>,
@@ -58,230 +58,230 @@ pub(super) struct State {
     pub(super) finished: BTreeSet<String>,
     pub(super) asks: Vec<AskId>,
     pub(super) aborted: bool,
-    /// Posts by key: what stands in the thread.
+    /// The thread's posts by key.
     pub(super) posts: BTreeMap<String, Post>,
     pub(super) posted: Vec<String>,
-    /// Whom a post called when it was new.
+    /// Whom a new post mentioned.
     pub(super) called: BTreeMap<String, Vec<String>>,
     pub(super) stopped_while_running: bool,
-    /// Failures that the next effects of this name meet.
+    /// Failures of the next effects with this name.
     pub(super) fail: BTreeMap<&'static str, Vec<Failure>>,
     pub(super) calls: u32,
     pub(super) crash_at: Option<(u32, bool)>,
     pub(super) crashed: bool,
     pub(super) silent_agent: bool,
-    /// Who holds a run sees that work waits for which nobody has room.
+    /// The follower of a run sees that work waits for a free worker.
     pub(super) others_wait: bool,
     /// Somebody presses Stop while the run is followed.
     pub(super) stop_in_follow: bool,
     /// Somebody presses Stop all while the run is followed.
     pub(super) stop_all_in_follow: Option<StoppedAll>,
-    /// Somebody presses it while a sandbox is waited for.
+    /// Somebody presses Stop all during the wait for a sandbox.
     pub(super) stop_all_in_wait: Option<StoppedAll>,
-    /// The abort of that Stop ends the run before the flag is looked at.
+    /// That Stop's abort ends the run before the flag is read.
     pub(super) abort_wins: bool,
-    /// The message in hand has become visible to others.
+    /// The current message has become visible to others.
     pub(super) lapsed: bool,
     pub(super) ledger: BTreeMap<TurnId, LedgerEntry>,
     pub(super) wakes: Vec<Ms>,
-    /// The generations with which the second sandbox was to end.
+    /// The generations with which the second sandbox was to be deleted.
     pub(super) tools_ended: Vec<u32>,
-    /// So many looks and calls do not find a sandbox that is there.
+    /// This many checks and calls do not find an existing sandbox.
     pub(super) lies: u32,
     pub(super) tenant_sandboxes: u32,
-    /// Those of them that were made before the thread's own.
+    /// Those that were created before the thread's own.
     pub(super) older_sandboxes: u32,
-    /// The first prompt that is sent into a run meets this.
+    /// The first prompt sent into a run fails like this.
     pub(super) fail_steer: Option<Failure>,
-    /// Once a prompt was sent into the run: the server goes away, the sandbox is lost, somebody presses Stop.
+    /// After a prompt was sent into the run: the server stops, the sandbox is lost, or somebody presses Stop.
     pub(super) down_after_steer: bool,
-    /// The same whenever somebody looks.
+    /// The same at every poll.
     pub(super) stays_down_after_steer: bool,
     pub(super) lost_after_steer: bool,
     pub(super) stop_after_steer: bool,
-    /// Names of the effects, in the order in which they were asked for.
+    /// Names of the effects, in order.
     pub(super) names: Vec<&'static str>,
     /// How each prompt was sent.
     pub(super) sendings: Vec<Sending>,
-    /// The next sending is refused by somebody before the agent.
+    /// Something before the agent refuses the next prompt.
     pub(super) not_sent: Option<Failure>,
-    /// The next sending arrives, and nobody hears of it.
+    /// The next prompt arrives, but its answer is lost.
     pub(super) unheard: Option<Failure>,
-    /// Prompts that were sent once more.
+    /// Prompts that were sent again.
     pub(super) sent_again: Vec<String>,
-    /// So many posts of a card that takes the place of another are refused.
+    /// This many posts of a card that replaces another are refused.
     pub(super) fail_roll: u32,
-    /// So many posts find the thread closed, those of cards that look alive aside.
+    /// This many posts find the thread closed, except cards that look alive.
     pub(super) closed: u32,
-    /// What edits of a card to an end meet.
+    /// Failures of edits of a card to its end.
     pub(super) fail_ends: Vec<Failure>,
-    /// Since when the conversations are whose sessions were wanted, in order.
+    /// The start times of the requested conversations, in order.
     pub(super) conversations: Vec<Ms>,
-    /// What the agents were told, in order.
+    /// What the agents were sent, in order.
     pub(super) told: Vec<String>,
-    /// What the operator was told by the writes of the record, in order.
+    /// Signals to the operator from the record's writes, in order.
     pub(super) signalled: Vec<&'static str>,
     /// Neither the first read nor a write sees the control flags.
     pub(super) late_flags: bool,
-    /// What those who manage the place have set.
+    /// The managers' settings.
     pub(super) settings: Settings,
     /// Repositories by generation.
     pub(super) clones: BTreeMap<u32, String>,
     /// The forge, and what it says about every repository.
     pub(super) forge: Option<BoundForge>,
     pub(super) at_forge: Option<FoundRepository>,
-    /// What it says about those with these names.
+    /// The forge's answers for repositories with these names.
     pub(super) at_forge_too: BTreeMap<String, FoundRepository>,
-    /// Repositories that it was asked about, in order.
+    /// Repositories that it was asked for, in order.
     pub(super) asked_forge: Vec<String>,
-    /// Submodules that were carried, in order: folder, repository and commit.
+    /// Submodules that were fetched, in order: folder, repository and commit.
     pub(super) submodules: Vec<String>,
-    /// Repositories that were carried beside the thread's, in order: folder and repository.
+    /// Repositories that were fetched beside the thread's, in order: folder and repository.
     pub(super) carried_beside: Vec<String>,
     /// The work in their checkouts, by their ids.
     pub(super) outgoing_beside: BTreeMap<u64, Outgoing>,
     /// The checks of pull requests, by number.
     pub(super) checks_of: BTreeMap<u64, Vec<Check>>,
-    /// Folders into which nothing can be carried.
+    /// Folders into which nothing can be fetched.
     pub(super) not_cloned_too: BTreeMap<String, NotCloned>,
     /// What submodules leave out, by their folders.
     pub(super) left_out_too: BTreeMap<String, LeftOut>,
-    /// Repositories that were carried, by generation.
+    /// Repositories that were fetched, by generation.
     pub(super) carried: BTreeMap<u32, String>,
     /// The forge's branches and their commits.
     pub(super) branches: BTreeMap<String, String>,
     /// The work in the sandbox.
     pub(super) outgoing: Option<Outgoing>,
-    /// Ends of the next pushes, last first.
+    /// Results of the next pushes, last first.
     pub(super) push_ends: Vec<PushEnd>,
     /// Branch, old and new commit of each push that moved it.
     pub(super) pushes: Vec<(String, Option<String>, String)>,
     /// Pull requests by branch, oldest first.
     pub(super) pulls: Vec<(String, PullRequestSeen)>,
-    /// The pull request that a thread can be given, and its head.
+    /// The pull request that a thread can work on, and its head.
     pub(super) given: Option<(GivenPull, String)>,
-    /// What the agent has written as a review.
+    /// The review that the agent has written.
     pub(super) written: Option<ReviewRead>,
     pub(super) review_reads: u32,
-    /// Why that cannot be read, if it cannot.
+    /// Why that cannot be read.
     pub(super) review_unread: Option<Failure>,
     /// Reviews at the forge, each with its pull request.
     pub(super) reviews: Vec<(u64, NewPullReview)>,
-    /// Why the forge refuses them, if it does.
+    /// Why the forge refuses them.
     pub(super) review_refused: Option<String>,
-    /// What polls of a pull request see; otherwise what follows from `pulls`.
+    /// What polls of a pull request see; `None`: it follows from `pulls`.
     pub(super) watched: Option<WatchedPullRequest>,
-    /// Why polls fail, if they do.
+    /// Why polls fail.
     pub(super) poll_fails: Option<Failure>,
     pub(super) polls: u32,
-    /// Branches that were put beside the checkout.
+    /// Branches that were fetched beside the checkout.
     pub(super) brought: Vec<String>,
-    /// Last pushes of work, after each of which the checkout was to move on.
+    /// The last push before each request to move the checkout.
     pub(super) checkouts_moved: Vec<Option<String>>,
-    /// Where they are then.
+    /// Where the checkout is then.
     pub(super) moves_to: Option<String>,
     pub(super) move_fails: Option<Failure>,
     /// Messages that were queued, each id once.
     pub(super) queued: Vec<Message>,
-    /// End of what people do with a pull request; otherwise nobody has an account.
+    /// The result of a person's action on a pull request; `None`: nobody has an account.
     pub(super) act_end: Option<ActEnd>,
-    /// What they did, with the head that they saw and who they are.
+    /// The actions, each with the head and the person.
     pub(super) acts: Vec<(PullRequestAct, String, String)>,
     /// Cards as they were posted or edited, in order.
     pub(super) cards: Vec<Card>,
     /// How often the card of a pull request was posted or edited.
     pub(super) pull_request_cards: u32,
-    /// What was done below pull requests; what there is is not done again.
+    /// Responses below pull requests; an existing one is not repeated.
     pub(super) responses: Vec<PullRequestResponse>,
     pub(super) respond_fails: Option<Failure>,
-    /// Commits that people have put on branches, and pushes from there that do not have to follow them.
+    /// People's commits on branches, and pushes from there that need not follow them.
     pub(super) theirs: BTreeSet<String>,
     pub(super) over_theirs: Vec<String>,
-    /// Who has connected which account.
+    /// The person who connected each account.
     pub(super) people: BTreeMap<u64, (Person, Membership)>,
     pub(super) person_fails: Option<Failure>,
-    /// Branches cannot be put beside the checkout.
+    /// Branches cannot be fetched beside the checkout.
     pub(super) cannot_bring: bool,
-    /// Linked accounts that may push, or may not, by the person.
+    /// Whether each person's linked account may push.
     pub(super) accounts: BTreeMap<String, Presser>,
     /// The project in the sandboxes.
     pub(super) project: FakeProject,
     /// The project's secrets in them.
     pub(super) secrets: FakeSecrets,
-    /// The next clone comes to this.
+    /// The result of the next clone.
     pub(super) not_cloned: Option<NotCloned>,
-    /// What clones do not bring along.
+    /// What clones leave out.
     pub(super) left_out: LeftOut,
-    /// The next conversation that is wanted of the agent is refused in these words.
+    /// The agent refuses the next conversation with these words.
     pub(super) no_session: Option<String>,
-    /// So many new sandboxes do not get their secrets put in.
+    /// This many new sandboxes do not get their secrets.
     pub(super) without_secrets: u32,
-    /// What the agent says that it offers.
+    /// The options that the agent offers.
     pub(super) offer: AgentOptions,
-    /// What turns were said to use.
+    /// The choices that turns were shown with.
     pub(super) used: Vec<Selection>,
-    /// What runs agents in sandboxes that begin now.
+    /// The runtime of agents in new sandboxes.
     pub(super) runtime: RuntimeMode,
-    /// Model and agent of each prompt that the agent was given.
+    /// Model and agent of each prompt that the agent received.
     pub(super) ran_with: Vec<(String, Option<String>)>,
     /// What lies in the folder of files to be shown, and what the turns change.
     pub(super) display: Vec<Artifact>,
     pub(super) changes: Changes,
     /// The images that went along with each prompt.
     pub(super) seen_images: Vec<Vec<Image>>,
-    /// Why the files cannot be shown, where that is so.
+    /// Why the files cannot be shown.
     pub(super) unshowable: Option<String>,
-    /// Whoever follows a run dies.
+    /// A run crashes its follower.
     pub(super) kills_followers: bool,
-    /// Runs go on while nobody reaches their server.
+    /// Runs continue while their server is unreachable.
     pub(super) went_on: bool,
     /// Runs that were ended because no turn follows them.
     pub(super) ended_runs: Vec<StrayRun>,
-    /// What a run answers, if it is not "the answer".
+    /// The answer of a run, if it is not "the answer".
     pub(super) answers: Option<String>,
     /// How the agent says that its runs ended.
     pub(super) run_end: Option<RunEnd>,
-    /// What does not answer, and until when.
+    /// The service that is down, and until when.
     pub(super) out: Option<(Out, Ms)>,
-    /// What was left for the next delivery.
+    /// The state left for the next delivery.
     pub(super) parked: Option<Parked>,
-    /// Sweeps of the sweeper's that are done.
+    /// Finished sweeps.
     pub(super) swept: Vec<TurnId>,
-    /// A person speaks right after a delivery has left its word.
+    /// A person writes right after a delivery has left its state.
     pub(super) speaks_at_park: Option<ControlFlags>,
-    /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
+    /// What each follow or poll knew before, and what seems wrong with the run.
     pub(super) saw: Vec<Seen>,
     pub(super) doubt: Option<Doubt>,
     /// What the run has spent.
     pub(super) spent: Option<u64>,
-    /// Stored sums of what was spent and set aside.
+    /// Stored sums of spent and reserved amounts.
     pub(super) sums: BTreeMap<BudgetScope, u64>,
-    /// Capped keys are made here.
+    /// Keys are capped here.
     pub(super) caps: bool,
-    /// The limits with which they were made, and those that they got later.
+    /// Their first limits and later ones.
     pub(super) capped: Vec<MicroUsd>,
     pub(super) key_limits: Vec<KeyLimit>,
-    /// How often something was written.
+    /// Number of writes.
     pub(super) writes: u32,
-    /// The bounds under which messages are delivered.
+    /// The limits of deliveries.
     pub(super) limits: Limits,
     /// The same from this call on.
     pub(super) out_at: Option<(u32, Out, Ms)>,
 }
 
-/// What Bobbin stands on.
+/// A service that Bobbin needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Out {
     /// Nothing can be read or written.
     Table,
-    /// What is read can be read, and nothing be written.
+    /// Reads work, and writes do not.
     Writes,
     Chat,
     Provider,
 }
 
 impl Out {
-    /// The effects that it takes part in.
+    /// The effects that need it.
     fn takes(self, effect: &str) -> bool {
         match self {
             Self::Table | Self::Writes => false,
@@ -294,7 +294,7 @@ impl Out {
 }
 
 impl State {
-    /// The record of a thread, with that of the sandbox that it works in.
+    /// A thread's record with that of its sandbox.
     pub(super) fn stored(&self, of: &ThreadKey) -> Option<Session> {
         if let ThreadKey::Sandbox(key) = of {
             return self
@@ -420,7 +420,7 @@ impl Fake {
     }
 }
 
-/// What a delivery has to do with, for one effect.
+/// What one effect of a delivery can use.
 struct Here<'a> {
     s: &'a mut State,
     thread: &'a ThreadKey,
@@ -963,7 +963,7 @@ impl Services for Here<'_> {
             return Err(s.fail_ends.remove(0));
         }
         let key = at.map_or_else(|| post_key(self.thread, turn, kind), |at| at.id.clone());
-        // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
+        // A repeated key returns the existing post, as the platforms do; only an edit changes it.
         if !s.posts.contains_key(&key) {
             s.posted.push(key.clone());
             if at.is_none() && !post.calls().is_empty() {
@@ -1185,7 +1185,7 @@ pub(super) fn prompt(id: &str) -> Message {
     Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
 }
 
-/// This prompt waits, and somebody wants it sent into the run.
+/// Somebody wants this waiting prompt sent into the run.
 pub(super) fn wants_now(world: &Fake, id: &str) {
     let queued = Queued {
         by: person("cy"),
@@ -1204,7 +1204,7 @@ pub(super) fn wants_now(world: &Fake, id: &str) {
     });
 }
 
-/// What the card of a prompt that waited says.
+/// The card of a waiting prompt.
 pub(super) fn waiting_card(world: &Fake, id: &str) -> CardState {
     world.with(|s| match s.posts.get(&format!("card of {id}")) {
         Some(Post::Card(card)) => card.state.clone(),
@@ -1212,7 +1212,7 @@ pub(super) fn waiting_card(world: &Fake, id: &str) -> CardState {
     })
 }
 
-/// Whom each new post called, in the order in which they were posted.
+/// The mentions of each new post, in order.
 pub(super) fn called(world: &Fake) -> Vec<Vec<String>> {
     world.with(|s| {
         let calls = s.posted.iter().filter_map(|key| s.called.get(key));
@@ -1224,18 +1224,18 @@ pub(super) fn work(id: &str, work: Work) -> Message {
     Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
 }
 
-/// What asks for a fresh sandbox.
+/// A request for a fresh sandbox.
 pub(super) fn reset() -> Message {
     let (by, membership) = (person("ann"), Membership::default());
     work("r1", Work::Reset { by, membership, keeps_files: false })
 }
 
-/// A service that is asked too often.
+/// A service that refuses because of too many requests.
 pub(super) fn busy() -> Failure {
     Failure::Wait { after_ms: 0, seen: "429".to_owned() }
 }
 
-/// The first delivery dies at that call of its own: before it, or after it had its effect.
+/// The first delivery crashes at this call: before it or after its effect.
 pub(super) fn dies(world: &Fake, message: &Message, call: u32, after: bool) {
     world.with(|s| s.crash_at = Some((s.calls + call, after)));
     let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1)));
@@ -1264,7 +1264,8 @@ pub(super) fn outage(of: Out) -> Failure {
     Failure::Outage { after_ms: 0, seen: format!("the {of:?} does not answer").to_lowercase() }
 }
 
-/// Delivers a prompt whose run kills whoever follows it, from this delivery on until one is done. How many died.
+/// Delivers a prompt whose run crashes its follower, from this delivery until it is done. Returns the number of
+/// crashes.
 pub(super) fn deaths(world: &Fake, id: &str, from: u32) -> u32 {
     let mut died = 0;
     for receive in from..=20 {
@@ -1292,8 +1293,8 @@ pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> 
     panic!("{} never ended: {:?}", message.id, world.with(|s| s.record.clone()));
 }
 
-/// Delivers a message until it is done, in a world of its own for each crash before and after each of its calls, and
-/// looks at what has become of it. How many crashes there were.
+/// Delivers a message until it is done, in a new world for each crash before and after each of its calls, and checks
+/// the result. Returns the number of crashes.
 pub(super) fn each_crash(
     begun: impl Fn() -> Fake,
     message: &Message,
@@ -1350,7 +1351,7 @@ pub(super) fn active() -> Fake {
     world
 }
 
-/// What a thread that cannot be written in answers.
+/// The answer of a thread that cannot be written to.
 pub(super) fn closed() -> Failure {
     Failure::ThreadClosed { seen: "the thread is locked".to_owned() }
 }

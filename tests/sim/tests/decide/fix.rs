@@ -1,4 +1,4 @@
-//! **Fix** on the card of a pull request: one turn for one state, and the push of what it did.
+//! **Fix** on the card of a pull request: one turn for one state, and the push of its work.
 
 use super::publish::{FIRST, holds, notices, publish, published};
 use super::watch::{POLL_MS, QUIET_MS, check, has_checks, hint, passes, polls, seen, shows, sweep};
@@ -14,7 +14,7 @@ use bobbin_core::records::watch::{PartlyRead, PolledList};
 
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/// A pull request whose checks have settled red, and whose card says so.
+/// A pull request whose checks have failed for good, as its card says.
 fn red() -> Fake {
     let world = published();
     has_checks(&world, &[check("build", 1, CheckState::Failed)]);
@@ -42,7 +42,7 @@ fn asked(world: &Fake) -> String {
     prompt.expect("a prompt").text.clone()
 }
 
-/// The turn changes files so that the work ends in this commit, and what was queued is worked on.
+/// The turn changes files up to this commit; then the queued messages are processed.
 fn works(world: &Fake, commit: &str, path: &str) {
     holds(world, commit);
     world.with(|s| {
@@ -206,7 +206,7 @@ fn fix_that_was_not_queued_is_offered_again() {
     let (took_ms, most_ms) = (world.now_ms() - begun_ms, Limits::DEFAULT.retry.outage_ms);
     assert!((most_ms..2 * most_ms).contains(&took_ms), "{took_ms}");
     assert_eq!((queued(&world).len(), offered(&world)), (0, Some(name.clone())));
-    // The next presser may not use Bobbin any more before it is queued.
+    // The next presser loses access to Bobbin before it is queued.
     world.with(|s| s.fail.insert("queue", vec![outage(Out::Provider)]));
     assert_ne!(deliver(&world, &press("x2", &name), 1), Verdict::Done);
     world.with(|s| s.settings.open_to = ["bob".to_owned()].into());
@@ -258,7 +258,7 @@ fn person_who_may_not_push_begins_nothing() {
     deliver_until_done(&world, &press("x1", &name), 1);
     assert!(queued(&world).is_empty());
     assert!(notices(&world).contains(&words::not_linked(&thread())));
-    // The fix is still there for somebody who may.
+    // The fix remains for somebody who may push.
     world.with(|s| s.accounts.insert(person("ann").id, Presser::MayPush));
     deliver_until_done(&world, &press("x2", &name), 1);
     assert_eq!(queued(&world).len(), 2);
@@ -302,7 +302,7 @@ fn unanswered_fix_can_be_begun_again() {
     assert_eq!(notices(&world).into_iter().filter(begun).count(), 3);
     works(&world, SECOND, "a.txt");
     assert_eq!((pushes(&world), offered(&world)), (2, None));
-    // What was answered is not begun again.
+    // An answered one is not started again.
     deliver_until_done(&world, &press("x9", &name), 1);
     assert_eq!(queued(&world).len(), 4);
 }
@@ -410,7 +410,7 @@ pub(super) fn responses(world: &Fake) -> Vec<PullRequestResponse> {
     world.with(|s| s.responses.clone())
 }
 
-/// What was said, as thread and text.
+/// The replies, as thread and text.
 pub(super) fn said(world: &Fake) -> Vec<(Option<u64>, String)> {
     let said = |what: PullRequestResponse| match what {
         PullRequestResponse::Say(remark) => Some((remark.thread, remark.body)),
@@ -439,7 +439,7 @@ fn review_is_seen_answered_and_asked_again() {
     ];
     assert!(rest.iter().all(|one| responses(&world).contains(one)), "{:?}", responses(&world));
     assert_eq!(responses(&world).len(), 6);
-    // All of it again, late: nothing more is done.
+    // All of it again, late: nothing happens twice.
     for message in queued(&world) {
         deliver_until_done(&world, &message, 2);
     }
@@ -548,7 +548,7 @@ fn fix_is_for_what_was_read_of_more() {
     assert_eq!(pushes(&world), 2);
     let threads: Vec<Option<u64>> = said(&world).into_iter().map(|(thread, _)| thread).collect();
     assert_eq!(threads, [Some(11), Some(21)]);
-    // What a person wrote between the first comment and the newest may still be open.
+    // A person's words between the first and the newest comment may still be open.
     let resolves = |one: &PullRequestResponse| matches!(one, PullRequestResponse::Resolve { .. });
     assert!(!responses(&world).iter().any(resolves), "{:?}", responses(&world));
 }
@@ -568,11 +568,11 @@ fn older_comment_begins_no_fix_once_the_newer_is_unread() {
     shows_thread(vec![ada(11), ada(12)], 2);
     let name = offered(&world).unwrap();
     deliver_until_done(&world, &press("x1", &name), 1);
-    // Strangers fill the thread: of hers, the first alone is read.
+    // Strangers fill the thread: only her first comment is read.
     let strangers = || (13..33).map(|id| comment(id, by("eve", false), "Me too"));
     shows_thread(std::iter::once(ada(11)).chain(strangers()).collect(), 22);
     assert_eq!((seen(&world).reviews.threads, offered(&world)), (1, None));
-    // The whole thread is out of what is read, and comes back.
+    // The whole thread drops out of what is read, and returns.
     shows(&world, |watched| {
         watched.pull.threads.clear();
         watched.pull.totals.threads = 51;
@@ -580,7 +580,7 @@ fn older_comment_begins_no_fix_once_the_newer_is_unread() {
     hint(&world);
     shows_thread(vec![ada(11), ada(12)], 2);
     assert_eq!(offered(&world), None);
-    // What she writes next is something to fix.
+    // Her next comment is something to fix.
     shows_thread(std::iter::once(ada(11)).chain(strangers()).chain([ada(40)]).collect(), 23);
     assert!(offered(&world).is_some());
 }
@@ -611,7 +611,7 @@ fn words_of_others_reach_the_agent_as_data() {
     for words in ["hidden order", "delete everything", "bot says", "<!--"] {
         assert!(!text.contains(words), "{words}: {text}");
     }
-    // What was begun for is not offered again, whatever else is pushed; an edited comment is.
+    // A fixed comment is not offered again, whatever is pushed; an edited one is.
     hint(&world);
     assert_eq!(offered(&world), None);
     shows(&world, |watched| watched.pull.threads[0].comments[0].body = "Why that?".to_owned());
@@ -636,7 +636,7 @@ fn commit_of_a_person_and_the_base_are_brought_first() {
         text.contains(&format!("merge `origin/{branch}`")) && text.contains("merge `origin/main`"),
         "{text}"
     );
-    // The push goes on from what that person has pushed.
+    // The push continues from that person's.
     world.with(|s| s.branches.insert(branch.clone(), "cccc".to_owned()));
     works(&world, SECOND, "a.txt");
     let last = world.with(|s| s.pushes.last().cloned()).unwrap();

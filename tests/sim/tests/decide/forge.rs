@@ -1,4 +1,4 @@
-//! Repositories of a forge: who may have which.
+//! Repositories of a forge: who may use which.
 
 use super::choice::{nothing_ran, reason};
 use super::*;
@@ -63,7 +63,7 @@ fn opened_private_repository_is_carried() {
         assert_eq!(brought(&world), (vec![], vec!["acme/api".to_owned()]));
         let carried = record(&world).sandbox.project.carried.unwrap();
         assert_eq!(carried.repository, repository("acme/api", true));
-        // The next turn works on what is there, and nobody is asked again.
+        // The next turn uses what is there, and nobody is asked again.
         deliver_until_done(&world, &asked("m2", "acme/api"), 1);
         assert_eq!(world.with(|s| s.carried.len()), 1);
     }
@@ -173,7 +173,7 @@ fn submodule(path: &str, address: &str) -> Submodule {
     Submodule { path: path.to_owned(), address: address.to_owned(), commit }
 }
 
-/// A private repository with these submodules, where every one of acme's is open.
+/// A private repository with these submodules; all of acme's are open.
 fn with_submodules(named: &[(&str, &str)], choice: Option<&str>) -> Fake {
     let world = private();
     open(&world, None, "all");
@@ -226,7 +226,7 @@ fn submodules_come_where_somebody_chose_so() {
             assert_eq!((asked, carried), (vec!["acme/api".to_owned()], vec![]));
             assert_eq!(left_out, "submodules (lib)");
         }
-        // The next turn works on what is there.
+        // The next turn uses what is there.
         deliver_until_done(&world, &asked_again(), 1);
         assert!(world.with(|s| s.submodules.len()) <= 1);
     }

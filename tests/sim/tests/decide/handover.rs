@@ -1,9 +1,9 @@
-//! The way to the prompt on an active thread: one write, then the prompt and its card; and the result of a sending that
-//! was the first look at its server.
+//! The prompt's path on an active thread: one write, then the prompt and its card; and what follows from the prompt
+//! when it is the first check of the server.
 
 use super::*;
 
-/// An active thread whose agent is known to offer what turns run with.
+/// An active thread whose agent's options are known.
 fn known() -> Fake {
     let world = Fake::new();
     world.with(|s| {
@@ -25,7 +25,7 @@ fn down() -> Failure {
     Failure::SandboxDown { seen: "no answer".to_owned() }
 }
 
-/// How a prompt is sent on the word of the record.
+/// How a prompt is sent from the record alone.
 fn at_once() -> Sending {
     Sending::First { within_ms: Some(Limits::DEFAULT.turn.health_active_ms) }
 }
@@ -38,7 +38,7 @@ fn names(world: &Fake) -> Vec<&'static str> {
 fn known_thread_sends_after_two_calls() {
     let world = known();
     let before = world.with(|s| s.calls);
-    // The third call is the sending: the worker dies in it.
+    // The third call sends the prompt: the worker crashes in it.
     world.with(|s| s.crash_at = Some((before + 3, true)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
     world.with(|s| {
@@ -76,7 +76,7 @@ fn doubtful_follow_up_checks_server() {
         assert_eq!(names(&world)[0], "check_server");
         assert_eq!(outcomes(&world)[1], Outcome::Answered);
     }
-    // One that has failed before.
+    // A turn that has failed before.
     let world = known();
     world.with(|s| {
         s.not_sent = Some(Failure::Wait { after_ms: 0, seen: "429".to_owned() });
@@ -134,7 +134,7 @@ fn possibly_sent_prompt_is_never_retracted() {
         assert_eq!(s.sendings, [at_once()]);
         assert_eq!(s.prompted.len(), 2);
     });
-    // It did not: it is sent under the same ids, and that counts as no second sending.
+    // It did not arrive: it is sent under the same ids, and that does not count as a second sending.
     let world = known();
     world.with(|s| s.fail.insert("send_prompt", vec![down()]));
     world.with(|s| s.fail.insert("follow", vec![down()]));
@@ -144,7 +144,7 @@ fn possibly_sent_prompt_is_never_retracted() {
         assert_eq!(s.sendings, [Sending::Again, Sending::Again]);
         assert_eq!(s.prompted.len(), 2);
     });
-    // Nobody can ask any more: the turn is lost, and not run again.
+    // Nobody can be asked any more: the turn is lost and not repeated.
     let world = known();
     world.with(|s| {
         s.unheard = Some(down());
@@ -163,7 +163,7 @@ fn redelivery_never_retracts_earlier_intent() {
     world.with(|s| {
         s.crash_at = None;
         s.names.clear();
-        // Even somebody who claims that it was not sent speaks of this sending only.
+        // An answer that it was not sent concerns only this sending.
         s.not_sent = Some(Failure::SandboxGone);
     });
     deliver_until_done(&world, &prompt("m2"), 2);
@@ -234,7 +234,7 @@ fn follow_up_crashes_double_nothing() {
         points += each_crash(begun, &prompt("m2"), |world, crash| {
             let ends = outcomes(world);
             assert_eq!(ends.len(), 2, "{crash}: {ends:?}");
-            // Lost only where it may have been with an agent whose sandbox then vanished.
+            // Lost only if it may have reached an agent whose sandbox then vanished.
             let lost = ends[1] == Outcome::Lost && world.with(|s| s.sandboxes.is_empty());
             assert!(lost || ends[1] == Outcome::Answered, "{crash}: {ends:?}");
             world.with(|s| {

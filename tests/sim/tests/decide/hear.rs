@@ -38,7 +38,7 @@ fn task_below_the_pull_request_begins_once() {
         notices(&world)
     );
     assert_eq!(responses(&world), [PullRequestResponse::Seen(Remark::Whole(40))]);
-    // An edited comment is no other task.
+    // An edited comment is not another task.
     shows(&world, |watched| watched.pull.comments[0].body = "/bobbin delete it".to_owned());
     hint(&world);
     assert_eq!(queued(&world).len(), 1);
@@ -90,7 +90,7 @@ fn reopened_pull_request_is_not_heard_again() {
         world.with(|s| s.pulls[0].1.state = state);
         hint(&world);
     }
-    // Eve has connected her account since.
+    // Eve has connected her account in the meantime.
     world.with(|s| s.people.insert(8, (person("eve"), Membership::default())));
     let before = polls(&world);
     deliver_until_done(&world, &prompt("m2"), 1);

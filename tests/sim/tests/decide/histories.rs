@@ -1,5 +1,5 @@
-//! Histories of a pull request, drawn from a seed: a thousand hints each, late, twice and out of order, between what
-//! continuous integration, reviewers, other people's pushes and presses do, with deliveries that die at any call.
+//! Histories of a pull request from a seed: a thousand hints each, late, twice and out of order, among continuous
+//! integration, reviewers, other people's pushes and presses, with deliveries that crash at any call.
 
 use super::fix::{by, comment, queued, thread_of};
 use super::publish::{FIRST, holds, notices, publish, published};
@@ -15,7 +15,7 @@ const SEEDS: u64 = 40;
 const STEPS: u64 = 50;
 const HINTS: u64 = 20;
 
-/// A stream of numbers that a seed decides.
+/// A stream of numbers from a seed.
 struct Draw(u64);
 
 impl Draw {
@@ -30,11 +30,11 @@ impl Draw {
 struct History {
     world: Fake,
     draw: Draw,
-    /// Messages that were made, so that each has its own id.
+    /// Number of messages made, so that each has its own id.
     made: u64,
-    /// Of what was queued, how many were worked on.
+    /// Number of queued messages that were processed.
     worked: usize,
-    /// What each fix was for, by its name.
+    /// The problems of each fix, by its name.
     fixes: BTreeMap<String, Vec<String>>,
 }
 
@@ -57,7 +57,7 @@ impl History {
         format!("{kind}{}", self.made)
     }
 
-    /// The forge shows its present head, with this change.
+    /// The forge shows its current head with this change.
     fn shows(&self, change: impl FnOnce(&mut WatchedPullRequest)) {
         self.world.with(|s| {
             let (branch, pull) = s.pulls[0].clone();
@@ -73,7 +73,7 @@ impl History {
         });
     }
 
-    /// Delivers the message, which may die once at any call, and may come again when it is done.
+    /// Delivers the message, which may crash once at any call and may be delivered again after it is done.
     fn delivers(&mut self, message: &Message) {
         let dies = self.draw.next(3) == 0;
         let call = 1 + u32::try_from(self.draw.next(12)).unwrap();
@@ -107,7 +107,7 @@ impl History {
         }
     }
 
-    /// Somebody presses Fix on what the card shows, or showed.
+    /// Somebody presses Fix on the current or an older card.
     fn presses(&mut self) {
         let CardSight::Seen(shown) = sight(&self.world) else { return };
         let Some(name) = shown.fix else { return };
@@ -117,7 +117,7 @@ impl History {
         }
     }
 
-    /// What waits in the thread's group is worked on, in order.
+    /// Processes the thread's group in order.
     fn works(&mut self) {
         for message in queued(&self.world).into_iter().skip(self.worked) {
             self.worked += 1;
@@ -178,14 +178,14 @@ impl History {
         }
     }
 
-    /// One turn a fix, nothing is fixed twice, and no push goes over what a person has pushed.
+    /// One turn for each fix, nothing is fixed twice, and no push overwrites a person's.
     fn is_sound(&mut self, seed: u64) {
         let all = queued(&self.world);
         let fixes: BTreeSet<String> = all.iter().map(|one| one.id.to_string()).collect();
         assert_eq!(fixes.len(), all.len(), "seed {seed}");
         let turns = all.iter().filter(|one| one.prompt_of(&one.id).is_some()).count();
         let prompted = self.world.with(|s| s.prompted.len());
-        // The first task of the thread was one, too.
+        // The thread's first task counts too.
         assert!(prompted <= turns + 1, "seed {seed}: {prompted} prompts of {turns} fixes");
         let watch = record(&self.world).published.publication.and_then(|one| one.watch);
         if let Some(fix) = watch.and_then(|watch| watch.fix) {

@@ -1,4 +1,4 @@
-//! Who waits for whom while a sandbox is stopped or deleted: for a call that may still come, and for nothing else.
+//! Who waits while a sandbox is stopped or deleted: only for a call that may still arrive.
 
 use super::*;
 

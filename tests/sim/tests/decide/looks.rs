@@ -1,8 +1,8 @@
-//! Runs that nobody holds: one delivery a look, and what is left for the next.
+//! Runs that nobody follows: one poll for each delivery, and what it leaves for the next.
 
 use super::*;
 
-/// A thread whose second prompt runs, was held for as long as that is done, and has just been given back.
+/// A thread whose second prompt runs, was followed for the full time, and was just returned to the queue.
 fn looked_at() -> Fake {
     let world = active();
     world.with(|s| {
@@ -21,7 +21,7 @@ fn delay_of(verdict: &Verdict) -> Option<u64> {
     }
 }
 
-/// The next delivery, once its time has come: after how long the one after it comes.
+/// The next delivery, when it is due: returns the time until the one after it.
 fn look(world: &Fake, receive: u32) -> Option<u64> {
     let until_ms = world.with(|s| s.parked.as_ref().map_or(s.now_ms, |parked| parked.until_ms));
     world.with(|s| s.now_ms = s.now_ms.max(until_ms));
@@ -54,7 +54,7 @@ fn released_run_is_polled_thereafter() {
     let verdict = deliver(&world, &prompt("m2"), 1);
     assert_eq!(delay_of(&verdict), Some(5_000));
     assert_eq!(world.with(|s| s.now_ms) - sent_at_ms(&world), OTHERS_AFTER_MS);
-    // Also where nobody waits any more: what lets go of it again and again has to write each time.
+    // The same if nobody waits any more: letting go again and again needs a write each time.
     world.with(|s| s.others_wait = false);
     let before = record(&world);
     assert_eq!(look(&world, 2), Some(5_000));
@@ -197,7 +197,7 @@ fn dying_polls_fail_the_turn_eventually() {
     let world = looked_at();
     world.with(|s| s.kills_followers = true);
     let died = deaths(&world, "m2", 2);
-    // The first of them began with what the delivery before had left.
+    // The first of them began with the earlier delivery's state.
     assert_eq!(died, Limits::DEFAULT.retry.attempts + 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     world.with(|s| assert_eq!(s.ended_runs.len(), 1));

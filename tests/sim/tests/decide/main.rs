@@ -1,5 +1,5 @@
-//! What `decide` and the machine around it do, over a small world in memory. Crashes at every call, and all the
-//! promises after each, are beside this in `protocol`.
+//! What `decide` and its driver do, in a small world in memory. `protocol` has crashes at every call and all promises
+//! after each.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod absence;
@@ -281,7 +281,7 @@ fn fast_abort_still_ends_as_cancelled() {
     assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
 }
 
-/// OpenCode leaves no word of an abort while it waits to ask the model again.
+/// OpenCode leaves no trace of an abort while it waits to ask the model again.
 #[test]
 fn stop_counts_despite_unexplained_end() {
     let world = active();
@@ -417,7 +417,7 @@ fn unreadable_answer_fails_the_turn() {
     let calls = |world: &Fake| world.with(|s| s.calls);
     let before = calls(&world);
     deliver_until_done(&world, &prompt("m2"), 1);
-    // What remains after it: the part and its record, two looks at what is left behind, the card and its record.
+    // What remains: the part and its record, two checks of what is left behind, the card and its record.
     let chunk_call = calls(&world) - before - 5;
     world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());
@@ -508,7 +508,7 @@ fn deliveries_wait_out_pausing_lease() {
     assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
     let lease = record(&world).sandbox.lease.unwrap();
     assert!(lease.until_ms > world.now_ms() + 60_000);
-    // The sweeper says it again when the lease is over: nobody waits behind this one.
+    // The sweeper sends it again when the lease is over: nobody waits behind this one.
     assert_eq!(deliver(&world, &work("s1", Work::Sweep), 2), Verdict::Done);
     assert_eq!(record(&world).sandbox.due_at_ms, Some(lease.until_ms));
     let names = world.with(|s| s.names.len());
@@ -545,7 +545,7 @@ fn new_agent_session_gets_thread_history() {
             || last.contains("| this was cut off when its sandbox vanished\n\ndo it"),
         "{last}"
     );
-    // Whoever was told once is not told again.
+    // A person who was told is not told again.
     deliver_until_done(&world, &prompt("m4"), 1);
     assert_eq!(world.with(|s| s.told.last().cloned()).unwrap(), "do it");
 }
@@ -741,7 +741,7 @@ fn stop_all_reaches_unannounced_prompts() {
     later.accepted_at_ms = accepted_at_ms.max(now_ms) + 1;
     deliver_until_done(&world, &later, 1);
     assert_eq!(outcomes(&world)[1..], [Outcome::Cancelled { by: "bob".into() }, Outcome::Answered]);
-    // It is of no use any more, and goes with the record's next write.
+    // It has no more use, and the record's next write removes it.
     assert!(world.with(|s| s.flags.stopped_all.is_empty()));
 }
 
@@ -785,7 +785,7 @@ fn stop_during_creation_ends_turn() {
     world.with(|s| {
         s.sandboxes.insert(1, SandboxState::Provisioning);
         s.flags.cancelled.insert("m1".into(), person("bob"));
-        // The flag comes after the message was read.
+        // The flag arrives after the message was read.
         s.late_flags = true;
     });
     assert_eq!(deliver(&world, &prompt("m1"), 1), Verdict::Done);
@@ -811,7 +811,7 @@ fn changes() -> Changes {
     }
 }
 
-/// Names of the files of the agent that stand in the thread, and the words about those that do not.
+/// Names of the agent's files in the thread, and the notes about the missing ones.
 fn shown(world: &Fake) -> (Vec<String>, Vec<String>) {
     world.with(|s| {
         let mut names = Vec::new();
@@ -843,7 +843,7 @@ fn agent_files_post_once_after_answer() {
             .map(|key| matches!(s.posts[key].bare(), Post::Chunk { .. }))
             .collect();
         assert_eq!(kinds, [true, false, false], "the answer comes first");
-        // One is written anew, one stays as it was, one is more.
+        // One file is rewritten, one is unchanged, one is new.
         s.display = vec![artifact("sub/b.txt", "1"), artifact("a.png", "2"), artifact("c", "1")];
     });
     deliver_until_done(&world, &prompt("m3"), 1);

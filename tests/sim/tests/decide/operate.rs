@@ -1,4 +1,4 @@
-//! What the operator wants: done once, told on record, never under a running turn, and never a new sandbox.
+//! The operator's requests: done once, recorded, never under a running turn, and never with a new sandbox.
 
 use super::*;
 use bobbin_core::records::message::Operation;
@@ -156,12 +156,12 @@ fn persistent_trouble_ends_the_operation() {
     assert_eq!(came_of(&world)[0].1.as_deref(), Some("it kept failing"));
 }
 
-/// What was only waited for was not tried.
+/// A mere wait does not count as an attempt.
 #[test]
 fn operation_runs_after_stale_lease() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
-    // Dead right after its lease was saved: load, save, then the stop.
+    // Crash right after the lease was saved: load, save, then the stop.
     dies(&world, &work("s1", Work::Sweep), 3, false);
     let lease = record(&world).sandbox.lease.unwrap();
     let resume = operation("o1", Operation::Resume);

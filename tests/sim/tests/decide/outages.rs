@@ -1,11 +1,11 @@
-//! Outages of what Bobbin stands on, and what happens to a prompt that they outlast.
+//! Outages of the services that Bobbin needs, and of prompts that expire during them.
 
 use super::*;
 use bobbin_core::protocol::decide::words;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// From now on, for so long.
+/// Takes a service down now, for this long.
 fn out(world: &Fake, of: Out, for_ms: u64) {
     world.with(|s| s.out = Some((of, s.now_ms + for_ms)));
 }
@@ -124,7 +124,7 @@ fn reset_gives_up_during_long_outages() {
     assert!(told, "{:?}", world.with(|s| s.posts.clone()));
 }
 
-/// The notice of a prompt with these words.
+/// The notice of a prompt with this text.
 fn notice(id: &str, turn: &str) -> Message {
     let Work::Prompt(asked) = prompt(turn).work else {
         unreachable!("a prompt");

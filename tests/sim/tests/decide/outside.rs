@@ -1,4 +1,4 @@
-//! An agent that works outside: which end of its sandbox is the end of the second one too.
+//! An agent that works outside: when the end of its sandbox is also the end of the second one.
 
 use super::*;
 use bobbin_core::base::ids::SandboxKey;
@@ -19,7 +19,7 @@ fn outside() -> Fake {
     world
 }
 
-/// The same, with its agent's sandbox lost and that noticed.
+/// The same, with the agent's sandbox lost and that noticed.
 fn lost() -> Fake {
     let world = outside();
     world.with(|s| s.sandboxes.clear());
@@ -44,7 +44,7 @@ fn ends(world: &Fake) -> Vec<u32> {
     world.with(|s| s.tools_ended.clone())
 }
 
-/// Ends it by this message, with the second one asked for before it.
+/// Deletes it with this message, after the second one was requested.
 fn ends_both(world: &Fake, message: &Message) {
     world.with(|s| s.names.clear());
     deliver_until_done(world, message, 1);
@@ -99,7 +99,7 @@ fn recreated_agent_sandbox_keeps_tools() {
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
     assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
-    // Also where what is made anew cannot be made ready.
+    // The same if the new sandbox cannot be set up.
     world.with(|s| {
         s.sandboxes.clear();
         let refused = Failure::NonRecoverable { advice: "quota".to_owned() };
@@ -110,7 +110,7 @@ fn recreated_agent_sandbox_keeps_tools() {
     let sandbox = record(&world).sandbox;
     assert_eq!((sandbox.phase, sandbox.generation), (Phase::Destroyed, 3));
     assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
-    // In another way the code is not worked on, and waits for a fresh start or the way back.
+    // In another mode the code is not worked on: it waits for a fresh start or the old mode.
     deliver_until_done(&world, &prompt_in("m4", "opencode"), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
@@ -174,7 +174,7 @@ fn late_create_makes_no_tool_sandbox() {
         second.history.operated[0].trouble.as_deref(),
         Some("its agent's sandbox no longer exists")
     );
-    // The next agent's is made.
+    // The next agent's second sandbox is created.
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
     later(&world, 60_000);
     deliver_until_done(&world, &make(&world), 1);
@@ -216,7 +216,7 @@ fn tool_sandbox_end_never_gives_up() {
     deliver_until_done(&world, &make(&world), 1);
     let key: SandboxKey = thread().sandbox();
     let end = ended((&key, 1), &second(&world).unwrap(), world.now_ms()).unwrap();
-    // The table was away for so many of them.
+    // The table was down for this many deliveries.
     let first = Limits::DEFAULT.retry.attempts + 20;
     deliver_until_done(&world, &end, first);
     let second = second(&world).unwrap();
@@ -227,7 +227,7 @@ fn tool_sandbox_end_never_gives_up() {
 #[test]
 fn old_generations_end_spares_the_next() {
     let world = outside();
-    // A worker of before does not know the word, keeps it, and goes on without it.
+    // A worker of the earlier version does not know the field, keeps it, and works without it.
     world.with(|s| {
         let sandbox = &mut s.record.as_mut().unwrap().sandbox;
         let tools = sandbox.tooling.tools.as_mut().unwrap();
@@ -273,7 +273,7 @@ fn outside_turn_uses_common_checkout() {
     assert!(session.sandbox.sharing.in_use[0].common, "{:?}", session.sandbox);
 }
 
-/// The second one is there, and its sweep comes after so long, while a turn of the agent's is at work that began then.
+/// The second sandbox exists, and its sweep comes after this time, while a turn of the agent is at work since then.
 fn swept(phase: Phase, after_ms: u64, turn_since_ms: Option<u64>) -> SandboxRecord {
     let world = outside();
     deliver_until_done(&world, &make(&world), 1);
@@ -312,7 +312,7 @@ fn agents_turn_keeps_tool_sandbox_alive() {
         assert_eq!(kept.phase, phase);
         assert!(kept.due_at_ms.is_some());
         assert_eq!(swept(phase, after_ms, None).phase, otherwise);
-        // A record that was lost keeps nothing alive.
+        // A lost record keeps nothing alive.
         let longest_ms = 2 * (limits.turn.turn_ms + limits.retry.telling_ms);
         assert_eq!(swept(phase, longest_ms.max(after_ms), Some(longest_ms)).phase, otherwise);
     }

@@ -1,4 +1,4 @@
-//! Prebuilds: made after a first set-up, and where the next sandbox of a repository begins.
+//! Prebuilds: built after a first set-up, and the start of a repository's next sandbox.
 
 use super::forge::{asked, open, repository, world as world_of_forge};
 use super::set_up::{calls, recipe, told, world as with_recipe};
@@ -15,14 +15,14 @@ use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 const SET_UP: &str = "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml`";
 const BEGUN: &str = "begun with a prebuild of abcdef0, by `.bobbin/environment.yaml`";
 
-/// A place whose provider makes snapshots.
+/// A place whose provider has snapshots.
 fn world() -> Fake {
     let world = with_recipe(recipe());
     says(&world, |found| found.image = Some("image-1".to_owned()));
     world
 }
 
-/// Changes what the repository says.
+/// Changes the repository's recipe.
 fn says(world: &Fake, change: impl Fn(&mut FoundRecipe)) {
     world.with(|s| s.project.found.as_mut().into_iter().for_each(&change));
 }
@@ -40,7 +40,7 @@ fn requests(world: &Fake) -> Vec<Message> {
     world.with(|s| s.queued.clone())
 }
 
-/// A thread's first turn, and the request for a prebuild after it. The thread's sandbox is gone again.
+/// A thread's first turn, and the request for a prebuild after it. The thread's sandbox is deleted.
 fn set_up_once() -> (Fake, Message) {
     let world = world();
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
@@ -54,7 +54,7 @@ fn set_up_once() -> (Fake, Message) {
     (world, request)
 }
 
-/// The same, and the prebuild is made.
+/// The same, with the prebuild built.
 fn built() -> Fake {
     let (world, request) = set_up_once();
     deliver_until_done(&world, &request, 1);
@@ -145,7 +145,7 @@ fn unusable_prebuild_costs_no_turn() {
     let gone = Failure::TurnFailed { reason: "no such snapshot".to_owned() };
     let refused = Failure::NonRecoverable { advice: "the snapshot is refused".to_owned() };
     let broken = SandboxState::Broken { reason: "no image".to_owned(), recoverable: false };
-    // One that is only slow, or cannot be had now, is not made again.
+    // A slow or temporarily unavailable one is not rebuilt.
     for (failure, state, is_useless) in [
         (Some(gone), None, true),
         (Some(refused), None, true),
@@ -232,7 +232,7 @@ fn refused_deletion_of_a_prebuild_ends_its_sweep() {
     assert_eq!(builder(&world).snapshots.len(), 0);
 }
 
-/// A build whose worker died when the snapshot was to begin.
+/// A build whose worker crashed when the snapshot was about to begin.
 fn before_its_snapshot() -> (Fake, Message) {
     let begun = (1..100).find_map(|call| {
         let (world, request) = set_up_once();
@@ -274,7 +274,7 @@ fn late_delivery_of_a_build_notes_its_snapshot() {
     assert_eq!((builder.snapshots.len(), &builder.snapshots[0].built), (1, &None));
 }
 
-/// The snapshot may stand at the provider: only one that is on record goes again.
+/// The snapshot may exist at the provider: only a recorded one can be deleted.
 #[test]
 fn build_switched_off_notes_its_snapshot() {
     let (world, request) = before_its_snapshot();
@@ -424,7 +424,7 @@ fn share_of_zero_makes_and_uses_none() {
     assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
 }
 
-/// A useless prebuild is deleted and made again; one that could not be had for a moment is kept.
+/// A useless prebuild is deleted and rebuilt; a temporarily unavailable one is kept.
 #[test]
 fn useless_prebuild_is_made_again() {
     let gone = Failure::TurnFailed { reason: "no such snapshot".to_owned() };
@@ -537,7 +537,7 @@ fn step_that_fails_in_a_prebuild_is_run_again_without() {
     assert!(told(&world).contains("exit code 2"), "{}", told(&world));
 }
 
-/// What a person asks for, later than everything before it.
+/// A person's request, later than everything before it.
 fn wanted(world: &Fake, id: &str, purpose: BuildPurpose) -> Message {
     later(world, 60_000);
     world.with(|s| {
@@ -575,7 +575,7 @@ fn person_builds_again_whatever_is_there() {
     let first = kept(&world);
     assert!(first.len() == 1 && first != before, "{first:?}");
     assert_eq!(world.with(|s| s.deleted_snapshots.clone()), before);
-    // The same message again does nothing, another one builds.
+    // The same message again does nothing; another one builds.
     deliver_until_done(&world, &request, 2);
     assert_eq!((calls(&world).len(), kept(&world)), (3, first.clone()));
     deliver_until_done(&world, &wanted(&world, "p2", BuildPurpose::Build), 1);
@@ -615,7 +615,7 @@ fn failed_try_says_what_the_step_has_said() {
     let said: Vec<_> = ran.iter().map(|step| (&*step.name, step.end, &*step.said)).collect();
     let failed = ("npm run build", StepEnd::Failed(2), "no such table");
     assert_eq!(said, [("npm ci", StepEnd::Done, ""), failed]);
-    // Of a thread's own set-up nothing of that kind is on record.
+    // A thread's own set-up records nothing like that.
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(record(&world).sandbox.project.set_up.unwrap().ran, []);
 }
@@ -658,7 +658,7 @@ fn threads_go_on_without_a_forgotten_prebuild() {
     assert_eq!(world.with(|s| s.project.created_from.clone()), [None]);
 }
 
-/// Where nothing is on record, nothing is called.
+/// Without a record nothing is called.
 #[test]
 fn nothing_is_forgotten_where_nothing_is() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Budgets that somebody else counts: the model's vendor has an account and keys with limits of their own.
+//! Budgets that somebody else counts: the vendor's account and keys have their own limits.
 
 use super::choice::here;
 use super::*;
@@ -24,7 +24,7 @@ fn vendors_refusal_stops_the_turn_by_budget() {
     assert_eq!(ended(&world), (stopped(), 1));
 }
 
-/// OpenCode would ask for another minute, and leaves no word of the abort.
+/// OpenCode would retry for another minute, and leaves no trace of the abort.
 #[test]
 fn vendors_refusal_is_not_waited_for() {
     let world = active();
@@ -60,7 +60,7 @@ fn unpriced_model_is_refused_under_a_budget() {
     assert_eq!(
         outcomes(&world),
         [Outcome::Failed {
-            reason: "A budget is set here, and nobody knows what m costs, so it would be counted as nothing. Choose another model. The operator can name its price in the parameter Overrides (`prices`).".to_owned()
+            reason: "A budget is set here, but the price of m is unknown, so it would count as free. Choose another model. The operator can name its price in the parameter Overrides (`prices`).".to_owned()
         }]
     );
     world.with(|s| assert!(s.prompted.is_empty()));
@@ -69,7 +69,7 @@ fn unpriced_model_is_refused_under_a_budget() {
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
 }
 
-/// The choice was found good while nobody counted.
+/// The choice was accepted while nobody counted.
 #[test]
 fn budget_set_later_asks_for_prices_again() {
     let world = Fake::new();
@@ -79,7 +79,7 @@ fn budget_set_later_asks_for_prices_again() {
     caps(&world);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(
-        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("nobody knows what m costs"))
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("the price of m is unknown"))
     );
     world.with(|s| s.offer = offer(&["m"], &[]));
     deliver_until_done(&world, &prompt("m3"), 1);
@@ -97,7 +97,7 @@ fn unsaid_prices_begin_nothing_under_a_budget() {
     world.with(|s| assert!(s.prompted.is_empty()));
 }
 
-/// Other agents report what they have spent.
+/// Other agents report their costs.
 #[test]
 fn agents_with_own_figures_need_no_price() {
     let world = Fake::new();

@@ -8,7 +8,7 @@ const BASE: &str = "1111111111111111111111111111111111111111";
 pub(super) const FIRST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/// A thread whose turn has changed a private repository, that is open everywhere.
+/// A thread whose turn has changed a private repository that is open everywhere.
 fn worked() -> Fake {
     let world =
         world(FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 });
@@ -119,7 +119,7 @@ fn press_pushes_what_was_shown() {
         notices(&world),
         ["Pull request #1 is open as a draft: https://git.example.com/acme/api/pull/1"]
     );
-    // A second press on the same message is told, and changes nothing.
+    // A second press on the same message is answered and changes nothing.
     deliver_until_done(&world, &press("p3", FIRST), 1);
     assert!(notices(&world).contains(&words::NOT_SHOWN.to_owned()));
     assert_eq!(world.with(|s| (s.pushes.len(), s.pulls.len())), (1, 1));
@@ -134,7 +134,7 @@ fn thread_asleep_for_a_week_goes_on() {
         deliver_until_done(&world, &work(id, Work::Sweep), 1);
     }
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
-    // The next task gets another sandbox, into which the repository is fetched; its work is pushed where the last was.
+    // The next task gets another sandbox with the fetched repository; its work is pushed to the same branch.
     deliver_until_done(&world, &asked("m2", "acme/api"), 1);
     assert_eq!(world.with(|s| s.carried.len()), 2);
     holds(&world, SECOND);

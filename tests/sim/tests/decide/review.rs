@@ -1,4 +1,4 @@
-//! A thread on an existing pull request: what it works from, where its work goes, and the agent's review of it.
+//! A thread on an existing pull request: its starting point, the target of its work, and the agent's review.
 
 use super::choice::{nothing_ran, reason};
 use super::forge::{open, repository, world};
@@ -41,7 +41,7 @@ fn forge(given: GivenPull) -> Fake {
     world
 }
 
-/// A thread that works from it, whose agent has written this.
+/// A thread on it whose agent has written this review.
 fn written(read: ReviewRead) -> Fake {
     let world = forge(given());
     world.with(|s| s.written = Some(read));
@@ -100,7 +100,7 @@ fn thread_works_from_the_pull_requests_head() {
     assert!(told[0].starts_with(words) && told[0].ends_with("do it"), "{told:?}");
     assert!(told[0].contains("`.bobbin/review.json`"), "{told:?}");
     assert_eq!(notices(&world), [""; 0]);
-    // The agent knows it by then.
+    // The agent was told by then.
     deliver_until_done(&world, &asked("m2", None, 12), 1);
     assert_eq!(world.with(|s| (s.told[1].clone(), s.carried.len())), ("do it".to_owned(), 1));
 }
@@ -112,7 +112,7 @@ fn channels_repository_counts_beside_the_number() {
     world.with(|s| s.settings.channels.insert("10".to_owned(), defaults));
     deliver_until_done(&world, &asked("m1", None, 12), 1);
     assert_eq!(record(&world).sandbox.project.repo.as_deref(), Some("acme/api#12"));
-    // The repository is suggested to the next person, and not its pull request.
+    // The next person gets the repository as a suggestion, but not its pull request.
     let mut recent = RecentChoices::default();
     world.with(|s| recent.note(s.used.last().unwrap()));
     assert_eq!(recent.repos, ["acme/api"]);
@@ -145,7 +145,7 @@ fn pull_request_that_is_not_there_is_told() {
         reason(&world),
         "The repository acme/api#13 was not fetched: it has no pull request #13. Nothing was run."
     );
-    // What the app does not reach is cloned from inside, where no pull request is.
+    // A repository that the app does not reach is cloned from inside, where there is no pull request.
     for found in [
         FoundRepository::NotInstalled,
         FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 },
@@ -239,7 +239,7 @@ fn review_is_shown_and_nothing_is_posted() {
     let card = cards(&world).pop().unwrap();
     assert_eq!((card.number, &*card.head, card.draft, card.has_file), (12, HEAD, draft(), false));
     assert_eq!(outcomes(&world), [Outcome::Answered]);
-    // The same file is no other review.
+    // The same file is not another review.
     deliver_until_done(&world, &asked("m2", None, 12), 1);
     assert_eq!((cards(&world).len(), world.with(|s| s.review_reads)), (1, 2));
 }

@@ -1,4 +1,4 @@
-//! Runs that are out of sight for a while, that nobody follows any more, and that kill whoever follows them.
+//! Runs that are unreachable for a while, that nobody follows any more, and that crash their follower.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn down() -> Failure {
     Failure::SandboxDown { seen: "connection reset".to_owned() }
 }
 
-/// The server cannot be reached so often while a run is followed.
+/// The server is unreachable this many times while a run is followed.
 fn cut(world: &Fake, times: usize) {
     world.with(|s| s.fail.insert("follow", vec![down(); times]));
 }
@@ -120,7 +120,7 @@ fn sweep_ends_an_unfollowed_run() {
         s.kills_followers = false;
         s.fail.insert("end_run", vec![down()]);
     });
-    // Its message is gone: a sweep tells its end, and does not get through to the agent.
+    // Its message is gone: a sweep reports its end and does not reach the agent.
     assert_eq!(deliver(&world, &work("s1", Work::Sweep), 1), Verdict::Done);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     world.with(|s| assert_eq!(s.ended_runs.len(), 1, "tried again once the turn was closed"));

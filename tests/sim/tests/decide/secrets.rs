@@ -1,4 +1,4 @@
-//! A project's secrets reach the server of a thread's own sandbox before the prompt does.
+//! A project's secrets reach the server of a thread's own sandbox before the prompt.
 
 use super::forge::asked;
 use super::*;
@@ -17,12 +17,12 @@ pub(super) struct FakeSecrets {
     pub(super) servers: BTreeMap<u32, String>,
     /// How often a server was started.
     starts: u32,
-    /// The revision of the server that each prompt was given to.
+    /// The revision of the server that received each prompt.
     pub(super) prompted_with: Vec<String>,
 }
 
 impl FakeSecrets {
-    /// A server that runs is left alone, unless it is to be started anew.
+    /// A running server stays, unless it is to be restarted.
     pub(super) fn served(
         &mut self,
         settings: &Settings,
@@ -93,7 +93,7 @@ fn revision(world: &Fake) -> String {
     world.with(|s| s.settings.project_secrets.revision(Some("acme/api")))
 }
 
-/// The first prompt names the repository; those behind it choose nothing, and find everything there.
+/// The first prompt names the repository; later ones choose nothing and find everything there.
 fn run(world: &Fake, id: &str) -> (u32, String) {
     let mut message = asked(id, "acme/api");
     if let Work::Prompt(prompt) = &mut message.work
@@ -156,7 +156,7 @@ fn withheld_secrets_are_told_once() {
     assert_eq!(
         share::notices(&world),
         [
-            "Secrets that the agent does not have here:\n- `NPM_TOKEN`: this sandbox's provider cannot keep it outside. With `readable` in `/sandbox-config` the agent could read it."
+            "Secrets not available to the agent here:\n- `NPM_TOKEN`: this sandbox's provider cannot keep it outside. With `readable` in `/sandbox-config` the agent could read it."
         ]
     );
 }
@@ -238,7 +238,7 @@ fn crash_at_any_call_tells_the_agent_what_changed() {
         let all = world.with(|s| s.told.clone());
         let last = all.last().unwrap();
         assert!(last.starts_with("(The project has secrets: `$NPM_TOKEN`"), "{crash}: {last}");
-        // It knows that now.
+        // It was told by now.
         run(world, "m3");
         assert_eq!(told(world), "do it", "{crash}");
     });

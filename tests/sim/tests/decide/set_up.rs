@@ -1,4 +1,4 @@
-//! How a project is made ready between its repository and its agent's server.
+//! A project's set-up between its repository and its agent's server.
 
 use super::forge::{asked, repository, world as with_forge};
 use super::*;
@@ -10,22 +10,22 @@ use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_sim::project::Project;
 
-/// The project in the sandboxes, and what happened to it.
+/// The project in the sandboxes, and its history.
 #[derive(Default)]
 pub(super) struct FakeProject {
-    /// What the repository says.
+    /// The repository's recipe.
     pub(super) found: Option<FoundRecipe>,
-    /// Where that was looked for.
+    /// Where the recipe was read.
     read_at: Vec<RecipeAt>,
     /// How long a set-up takes.
     pub(super) takes_ms: u64,
-    /// Ends of its steps, if not all succeed.
+    /// Results of its steps, if not all succeed.
     pub(super) ends: Option<Vec<StepEnd>>,
-    /// Its processes cannot be ended.
+    /// Its processes cannot be stopped.
     is_left: bool,
     /// What does not start.
     pub(super) not_started: Vec<FailedStep>,
-    /// What was done, in order; looks at a set-up that was begun are left out.
+    /// The calls in order, without polls of a set-up under way.
     pub(super) calls: Vec<&'static str>,
     pub(super) by_generation: BTreeMap<u32, Project>,
     /// A server started beside a set-up.
@@ -77,7 +77,7 @@ pub(super) fn recipe() -> Recipe {
     }
 }
 
-/// A place whose repositories all say this about themselves.
+/// A place whose repositories all have this recipe.
 pub(super) fn world(recipe: Recipe) -> Fake {
     let world = Fake::new();
     world.with(|s| {
@@ -110,7 +110,7 @@ fn project_is_ready_before_the_server_starts() {
         told(&world),
         "(The project was set up (by `.bobbin/environment.yaml`). PostgreSQL listens on 127.0.0.1:5432 (user and database postgres, no password). It wants `node 22`. It listens on 3000.)\n\ndo it"
     );
-    // The next turn finds it as it is.
+    // The next turn finds it unchanged.
     deliver_until_done(&world, &asked("m2", "acme/api"), 1);
     assert_eq!((calls(&world).len(), &*told(&world)), (5, "do it"));
 }
@@ -202,7 +202,7 @@ fn failed_step_costs_the_turn_nothing() {
     assert_eq!(
         share::notices(&world),
         [
-            "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
+            "The set-up is incomplete (by `.bobbin/environment.yaml`). The agent was told.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
         ]
     );
 }
@@ -238,7 +238,7 @@ fn missing_program_of_a_lock_file_is_told_to_the_agent_alone() {
 fn sandbox_made_again_is_set_up_again() {
     let world = world(recipe());
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
-    // It was lost before anybody saw it run, and the next delivery makes it again under its name.
+    // It was lost before anybody saw it run, and the next delivery creates it again under its name.
     world.with(|s| {
         let sandbox = &mut s.record.as_mut().unwrap().sandbox;
         sandbox.phase = Phase::Creating;
@@ -267,7 +267,7 @@ fn processes_left_behind_start_no_agent() {
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(
         choice::reason(&world),
-        "Processes of the project's set-up could not be ended, and no agent starts beside them, so nothing was run. Correct the steps, or switch them off with the setting environment."
+        "Set-up processes could not be stopped, and the agent does not start beside them, so nothing was run. Fix the steps, or switch them off with the setting environment."
     );
     assert_eq!(calls(&world), ["clone", "read", "set up"]);
     assert_eq!(world.with(|s| s.sandboxes.len()), 0);

@@ -25,7 +25,7 @@ fn wanting(id: &str, of: &ThreadKey, wants: Selection) -> Message {
     in_thread(of, work(id, Work::Prompt(Prompt { wants, ..prompt })))
 }
 
-/// A prompt for a thread that works in the sandbox of this name.
+/// A prompt for a thread that uses the sandbox of this name.
 fn prompt_in(id: &str, of: &ThreadKey, sandbox: &str) -> Message {
     let wants = Selection { sandbox: Some(name(sandbox)), ..Selection::default() };
     wanting(id, of, wants)
@@ -42,7 +42,7 @@ fn connect(id: &str, of: &ThreadKey, to: Option<SandboxKey>) -> Message {
     in_thread(of, work(id, work_of))
 }
 
-/// An operation by somebody in the chat, in the sandbox's own group.
+/// An operation by somebody in the chat, in the sandbox's group.
 fn operate(world: &Fake, id: &str, of: &SandboxKey, want: Operation) -> Message {
     let by = Some(person("ann"));
     Message {
@@ -51,7 +51,7 @@ fn operate(world: &Fake, id: &str, of: &SandboxKey, want: Operation) -> Message 
     }
 }
 
-/// An active thread whose sandbox is called `front`, with a repository or without.
+/// An active thread whose sandbox is called `front`, with or without a repository.
 fn shared(repo: Option<&str>) -> Fake {
     let world = Fake::new();
     let wants = Selection { repo: repo.map(str::to_owned), ..Selection::default() };
@@ -87,7 +87,7 @@ fn card_of(world: &Fake, of: &ThreadKey, turn: &str) -> CardState {
     })
 }
 
-/// A delivery of the message dies while the run is followed, so its turn is under way.
+/// A delivery of the message crashes while the run is followed, so its turn is under way.
 fn leave_running(world: &Fake, message: &Message) {
     world.with(|s| s.kills_followers = true);
     let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1))).is_err();
@@ -101,7 +101,7 @@ fn turn_keeps_sandbox_in_use() {
     leave_running(&world, &prompt("m2"));
     let sandbox = record(&world).sandbox;
     assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.due_at_ms.is_none());
-    // In its own group a sweep comes beside the turn, however long that has gone on.
+    // In the sandbox's group a sweep runs beside the turn, however long that takes.
     later(&world, 10 * Limits::DEFAULT.sandbox.idle_pause_ms);
     let group = thread().sandbox().group();
     let sweep = in_thread(&group, work("s1", Work::Sweep));
@@ -184,7 +184,7 @@ fn threads_without_repository_take_turns() {
     assert_eq!(card_of(&world, &beside, "o1"), CardState::Shared { holder });
     assert!(world.with(|s| s.prompted.len()) == 2, "it was prompted");
     deliver_until_done(&world, &prompt("m2"), 2);
-    // The thread that had it does not get it again before who waits.
+    // The thread that had it does not get it again before the waiting one.
     assert!(matches!(deliver(&world, &prompt("m3"), 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &waits, receive);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
@@ -221,7 +221,7 @@ fn only_one_thread_resumes_sandbox() {
     let group = thread().sandbox().group();
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    // The first dies right before it asks for the start: load, save, card, the look.
+    // The first crashes right before the start request: load, save, card, check.
     world.with(|s| s.crash_at = Some((s.calls + 4, true)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
     world.with(|s| s.crash_at = None);
@@ -261,7 +261,7 @@ fn destroy_waits_for_running_turns() {
         world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
     assert_eq!(told, [thread(), beside.clone()]);
     world.with(|s| assert!(!s.stopped_while_running));
-    // Who waited goes on in a sandbox of its own.
+    // The waiting thread continues in its own sandbox.
     deliver_until_done(&world, &late, 2);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
     assert_eq!(record_of(&world, &beside).place.link, None);
@@ -278,7 +278,7 @@ fn endless_turn_does_not_block_destroy() {
     deliver_until_done(&world, &prompt("m2"), 2);
     assert_eq!(outcomes(&world).last(), Some(&Outcome::Lost));
     assert!(record(&world).sandbox.sharing.in_use.is_empty());
-    // A pause is no reason to lose anybody's work.
+    // A pause loses nobody's work.
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
     let pause = operate(&world, "p1", &key, Operation::Pause);
@@ -291,7 +291,7 @@ fn endless_turn_does_not_block_destroy() {
     );
 }
 
-/// A thread with work to publish in a shared sandbox, and a turn of another thread that works there.
+/// A thread with work to publish in a shared sandbox, and another thread's turn at work there.
 fn beside_a_turn() -> (Fake, Message) {
     let found = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
     let world = world(found);
@@ -411,7 +411,7 @@ fn named_sandbox_needs_no_thread() {
     assert_eq!(sandbox.spec.runtime.as_deref(), Some("native"));
     assert_eq!(sandbox.history.operated[0].trouble, None);
     assert_eq!(world.with(|s| s.clones[&1].clone()), "acme/api");
-    // The name is one sandbox's.
+    // The name belongs to one sandbox.
     let second = SandboxKey::without_thread(&thread().tenant(), &"k2".into());
     let create = in_thread(&second.group(), work("k2", Work::Create(new)));
     deliver_until_done(&world, &create, 1);
@@ -437,7 +437,7 @@ fn recreated_name_takes_new_settings() {
     };
     let stands = || world.with(|s| s.sandbox_record(&key).unwrap());
     deliver_until_done(&world, &create("k1", None), 1);
-    // While it is there it stays as it is.
+    // An existing sandbox keeps its options.
     deliver_until_done(&world, &create("k2", Some("kept")), 1);
     assert_eq!((stands().generation, stands().spec.snapshot), (1, None));
     world.with(|s| {
@@ -467,7 +467,7 @@ fn newest_snapshot_replaces_the_oldest() {
     assert_eq!(sandbox.snapshots.len(), Limits::DEFAULT.share.snapshots);
     assert_eq!(world.with(|s| s.deleted_snapshots.len()), 1);
     assert!(sandbox.lease.is_none() && sandbox.phase == Phase::Active);
-    // One that is not made is told, and holds nobody up.
+    // A failed creation is reported and blocks nobody.
     world.with(|s| {
         s.snapshots = vec![SnapshotSeen::Failed { why: "there is no room for another".to_owned() }];
     });
@@ -496,7 +496,7 @@ fn name_outlives_its_expired_sandbox() {
     let beside = other("9");
     deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
-    // What the founder knew of the generation before counts no more.
+    // The founder's knowledge of the earlier generation no longer applies.
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
 }
@@ -598,7 +598,7 @@ fn stray_run_does_not_delay_sweep() {
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(record(&world).stray.is_some());
-    // Somebody brought it up again, and is gone since.
+    // Somebody started it again and has left.
     world.with(|s| {
         let due_at_ms = s.now_ms + Limits::DEFAULT.sandbox.create_ms;
         let sandbox = &mut s.record.as_mut().unwrap().sandbox;

@@ -1,10 +1,10 @@
-//! Prompts that are sent into a running turn, cards that grow old, and who is called when.
+//! Prompts that are sent into a running turn, cards that grow old, and when people are mentioned.
 
 use super::*;
 use bobbin_core::records::card::Card;
 use bobbin_core::records::turn::CardPlace;
 
-/// A turn runs, and `m3`, which waits behind it, is wanted at once.
+/// A turn runs, and the waiting `m3` is sent into it.
 fn steered() -> Fake {
     let world = active();
     wants_now(&world, "m3");
@@ -31,7 +31,7 @@ fn steered_prompt_joins_running_answer() {
         CardState::Ended { outcome: Outcome::Joined { .. }, .. }
     ));
     assert_eq!(chunks(&world).len(), 2, "one answer for both");
-    // Its own message comes to the head: it has ended.
+    // Its own message reaches the head: its turn has ended.
     let calls = world.with(|s| s.calls);
     assert_eq!(deliver(&world, &prompt("m3"), 1), Verdict::Done);
     assert_eq!(world.with(|s| s.calls) - calls, 1, "only the record is read");
@@ -53,7 +53,7 @@ fn late_steer_runs_as_own_turn() {
 #[test]
 fn recorded_steer_is_sent_on_redelivery() {
     let world = steered();
-    // It cannot be sent at first: the message is retried, and the intent stays on record.
+    // The first attempt fails: the message is retried, and the intent stays on record.
     world.with(|s| {
         let wait = Failure::Wait { after_ms: 0, seen: "429".into() };
         s.fail_steer = Some(wait);
@@ -154,7 +154,7 @@ fn steering_crashes_lose_and_double_nothing() {
     }
 }
 
-/// Cards of a turn that still look alive.
+/// A turn's cards that still look alive.
 fn live_cards(world: &Fake) -> usize {
     world.with(|s| {
         let live = |post: &&Post| match post {
@@ -175,7 +175,7 @@ fn announced_card_links_to_unrecorded_card() {
     announced_beside_own(false);
 }
 
-/// The worker died with the turn's own card posted.
+/// The worker crashed after it posted the turn's own card.
 fn announced_beside_own(is_recorded: bool) {
     let world = active();
     world.with(|s| s.kills_followers = true);
@@ -217,7 +217,7 @@ fn rolled_card_links_to_successor() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     deliver_until_done(&world, &prompt("m2"), 1);
-    // The run was silent until its bound of 90 minutes: one roll.
+    // The run was silent until its bound of 90 minutes: one new card.
     let first = post_key(&thread(), &"m2".into(), &PostKind::Card);
     let second = post_key(&thread(), &"m2".into(), &PostKind::Rolled(1));
     world.with(|s| {
@@ -234,7 +234,7 @@ fn rolled_card_links_to_successor() {
 
 #[test]
 fn crashes_leave_no_live_card_behind() {
-    // Looks so far apart that they are few: the points of a crash are as many as the calls.
+    // Polls far apart, so that there are few: every call is a crash point.
     let long = || {
         let world = active();
         world.with(|s| {
@@ -304,7 +304,7 @@ fn requester_is_called_once_per_event() {
         )
     });
 
-    // Who stops their own turn is not called; who is stopped by somebody else is.
+    // A person who stops their own turn is not mentioned; one who is stopped by somebody else is.
     for (by, calls) in [("ann", 0), ("bob", 1)] {
         let world = active();
         world.with(|s| {
@@ -320,7 +320,7 @@ fn final_card_is_retried_until_accepted() {
     let world = active();
     let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();
     let limited = || Failure::Wait { after_ms: 30_000, seen: "429".into() };
-    // The first two posts of the turn get through: its card, and the answer.
+    // The turn's first two posts succeed: its card and the answer.
     world.with(|s| {
         s.fail_ends = (0..most - 1).map(|_| limited()).collect();
     });

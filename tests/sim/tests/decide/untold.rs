@@ -1,9 +1,9 @@
-//! A thread that cannot be written in, for a moment or for long.
+//! A thread that cannot be written to, briefly or for long.
 
 use super::*;
 use bobbin_core::records::untold::Said;
 
-/// Nothing else than what is wrong: all posts find the thread closed.
+/// All posts find the thread closed.
 const ALL: u32 = u32::MAX;
 
 fn ends(world: &Fake) -> Vec<Outcome> {
@@ -19,7 +19,7 @@ fn ends(world: &Fake) -> Vec<Outcome> {
     })
 }
 
-/// Its second prompt has ended while the thread was closed.
+/// Its second prompt ended while the thread was closed.
 fn untold() -> Fake {
     let world = active();
     world.with(|s| s.closed = ALL);

@@ -1,4 +1,4 @@
-//! A pull request that is seen through: polled, shown on its card, told at its end.
+//! A pull request is followed to its end: polled, shown on its card, reported when it ends.
 
 use super::publish::{FIRST, holds, notices, press, publish, published, show};
 use super::*;
@@ -121,7 +121,7 @@ fn green_prefix_is_not_shown_green() {
     has_checks(&world, &[check("build", 1, CheckState::Passed)]);
     sweep(&world, "w1");
     assert_eq!(seen(&world).checks.verdict, CheckWord::Unsettled);
-    // It settles after the quiet time, and that poll comes by itself.
+    // It settles after the quiet time, and that poll comes automatically.
     passes(&world, QUIET_MS);
     has_checks(
         &world,
@@ -164,7 +164,7 @@ fn checks_of_another_head_settle_anew() {
     passes(&world, QUIET_MS);
     sweep(&world, "w2");
     assert_eq!(seen(&world).checks.verdict, CheckWord::None);
-    // Of the new head, too, no check is there yet.
+    // The new head has no check yet either.
     shows(&world, |watched| watched.pull.head = "cccc".to_owned());
     hint(&world);
     let shown = seen(&world);
@@ -193,7 +193,7 @@ fn hundred_hints_are_one_poll() {
     assert_eq!(ids.collect::<BTreeSet<_>>().len(), 1);
     hint(&world);
     assert_eq!(polls(&world), 2);
-    // Hints that waited behind a long run say nothing that the poll after them did not see.
+    // Hints that waited behind a long run are older than the poll after them.
     let late = Message::poll(thread(), now_ms - POLL_MS / 4, QUIET_MS);
     deliver_until_done(&world, &late, 1);
     assert_eq!(polls(&world), 2);
@@ -259,7 +259,7 @@ fn failed_polls_are_told_and_bounded() {
         waits.push(due_at_ms - now_ms);
         world.with(|s| s.now_ms = due_at_ms);
         sweep(&world, &format!("f{nth}"));
-        // What a poll did not see is never called none.
+        // What a poll did not read is never called none.
         assert_eq!(matches!(sight(&world), CardSight::Unseen { .. }), nth >= 2);
     }
     assert_eq!(waits[1..], [1, 2, 4, 8, 15, 15].map(|minutes| minutes * QUIET_MS));
@@ -286,7 +286,7 @@ fn watch_that_is_given_up_says_so() {
     passes(&world, POLL_MS);
     sweep(&world, "w2");
     assert!(!given_up(&world) && watch(&world).is_some());
-    // The chat does not take the last card at once.
+    // The chat refuses the last card at first.
     world.with(|s| s.fail.insert("post", vec![away]));
     passes(&world, POLL_MS);
     sweep(&world, "w3");
@@ -295,7 +295,7 @@ fn watch_that_is_given_up_says_so() {
     sweep(&world, "w4");
     assert!(given_up(&world));
     assert_eq!((watch(&world), record(&world).due_at_ms), (None, None));
-    // An update begins it again.
+    // An update starts it again.
     world.with(|s| s.poll_fails = None);
     deliver_until_done(&world, &show("p3"), 1);
     deliver_until_done(&world, &press("p4", FIRST), 1);
@@ -345,7 +345,7 @@ fn next_task_starts_from_the_new_base() {
     assert_eq!(world.with(|s| s.checkouts_moved.clone()), [Some(FIRST.to_owned())]);
     assert_eq!(
         told_last(&world),
-        "(The pull request of the earlier work has ended. The checkout was moved to the newest commit of `main`, dddddddddddd: files may differ from before.)\n\ndo it"
+        "(The earlier pull request was closed or merged. The checkout was moved to the newest commit of `main`, dddddddddddd: files may differ from before.)\n\ndo it"
     );
     let now = record(&world);
     assert_eq!(
@@ -431,7 +431,7 @@ fn base_that_cannot_come_is_asked_again() {
     assert_eq!((outcomes(&world).last(), &*told_last(&world)), (Some(&Outcome::Answered), "do it"));
     world.with(|s| (s.move_fails, s.moves_to) = (None, Some("d".repeat(40))));
     deliver_until_done(&world, &prompt("m3"), 1);
-    assert!(told_last(&world).starts_with("(The pull request of the earlier work has ended."));
+    assert!(told_last(&world).starts_with("(The earlier pull request was closed or merged."));
     assert_eq!(world.with(|s| s.checkouts_moved.len()), 2);
 }
 

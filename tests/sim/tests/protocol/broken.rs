@@ -1,4 +1,4 @@
-//! Every promise is broken by what should break it: what proves the product is proven first.
+//! Each promise fails on a history that breaks it: the checks are tested first.
 
 use bobbin_core::base::ids::PostKind;
 use bobbin_core::records::sandbox::Phase;
@@ -41,14 +41,14 @@ fn good() -> History {
     }
 }
 
-/// A push that moves the branch on record from where that says it is.
+/// A push that moves the recorded branch from where the record says that it is.
 fn pushed(from: Option<&str>, to: &str) -> Fact {
     let (branch, from) = ("b".to_owned(), from.map(str::to_owned));
     let recorded = Some((branch.clone(), from.clone()));
     Fact::Pushed { branch, from, to: to.to_owned(), recorded, dropped: Vec::new() }
 }
 
-/// What breaks exactly one promise, by its number.
+/// A change that breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
 const BREAKS: [Break; 28] = [

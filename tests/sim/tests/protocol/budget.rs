@@ -1,5 +1,5 @@
-//! Two hundred turns at once against the month of one tenant, while workers die before and after their calls: the
-//! budget holds at every moment, nothing stays set aside, and what is settled is what the model has counted.
+//! Two hundred turns at once against one tenant's month, while workers crash before and after their calls: the budget
+//! holds at every moment, nothing stays reserved, and the settled sum is what the model has counted.
 
 use bobbin_core::base::limits::{Limits, TenantLimits};
 use bobbin_core::records::outcome::Outcome;
@@ -14,7 +14,7 @@ use super::state::{Inner, settled};
 use super::world::World;
 use crate::{deep, proof};
 
-/// Every second thread is of the tenant.
+/// Every second thread belongs to the tenant.
 const TURNS: usize = 200;
 const SEEDS: u64 = 20;
 const FIRST_SEEDS: u64 = 2;
@@ -23,9 +23,9 @@ const DOLLAR: MicroUsd = 100 * CENT;
 const MONTH: MicroUsd = 60 * DOLLAR;
 const TURN: MicroUsd = 2 * DOLLAR;
 const STEP: Step = Step { ms: 10_000, cost: 10 * CENT };
-/// Workers that die.
+/// Number of crashes.
 const CRASHES: usize = 200;
-/// All turns have begun, or were refused, within this time of virtual time.
+/// All turns have begun or were refused within this virtual time.
 const BEGIN_MS: u64 = 10_000;
 
 /// One history. Returns how many turns were answered, stopped and refused.
@@ -38,7 +38,7 @@ fn history(seed: u64, plant: Plant) -> Result<(usize, usize, usize), String> {
         (call, dice.falls(500))
     });
     let trouble = match seed {
-        // Nobody dies, and nothing is late.
+        // No crashes and no delays.
         0 => Trouble::None,
         _ => Trouble::Crashes { at: crashes.collect(), hit: 0 },
     };
@@ -64,7 +64,7 @@ fn history(seed: u64, plant: Plant) -> Result<(usize, usize, usize), String> {
     if seed > 0 && !inner.met.contains("sums met") {
         return Err("no two writes met".to_owned());
     }
-    // Each running turn passes what it has set aside by less than a step, and not before it is settled.
+    // Each running turn exceeds its reservation by less than a step, and only until it is settled.
     let most = MONTH + MONTH / TURN * STEP.cost;
     if inner.sums_most > most {
         return Err(format!("{} of {MONTH} were spent and set aside", inner.sums_most));

@@ -1,5 +1,5 @@
-//! Seeded histories: several threads over the simulator, everything going wrong by dice for a while, then calm.
-//! All promises must hold when all is quiet, and again when the last sandbox has lived its time.
+//! Seeded histories: several threads in the simulator, with random trouble for a while, then calm. All promises must
+//! hold at rest, and again when the last sandbox has expired.
 //!
 //! `BOBBIN_SEED=n` replays one history and prints it; `BOBBIN_SEEDS=n` runs so many.
 
@@ -26,20 +26,20 @@ use crate::{deep, proof};
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
-/// So many of them are looked at after every change.
+/// This many of them run after every change.
 const FIRST_SEEDS: u64 = 200;
 /// Histories of many threads that share sandboxes.
 const SHARED_SEEDS: u64 = 24;
-/// Histories with a forge, and so many of them are looked at after every change.
+/// Histories with a forge, and how many of them run after every change.
 const PUBLISHED_SEEDS: u64 = 400;
 const FIRST_PUBLISHED_SEEDS: u64 = 60;
-/// How long things go wrong.
+/// How long there is trouble.
 const TROUBLE_MS: u64 = 90 * 60_000;
 const HOUR_MS: u64 = 60 * 60_000;
 /// Lines of a history that are printed.
 const LINES_MAX: usize = 2_000;
 
-/// What the histories must meet, so that nothing holds for want of an occasion.
+/// What the histories must meet, so that no promise holds only because its case never occurred.
 const MET: [&str; 66] = [
     "build",
     "prebuild used",
@@ -109,7 +109,7 @@ const MET: [&str; 66] = [
     "set-up",
 ];
 
-/// What is done in a history, by its seed.
+/// The actions of a history, by its seed.
 fn planned(world: &World, dice: &mut Dice, threads: usize) {
     for place in 0..threads {
         let mut at_ms = dice.below(60_000);
@@ -128,7 +128,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
             if dice.falls(300) {
                 world.plan(at_ms + dice.below(60_000), place, Deed::Now(id.clone()));
             }
-            // Early, in the midst of looks, late: some of it in vain.
+            // Early, during polls, late: some of it without effect.
             for _ in 0..dice.below(6) {
                 world.plan(at_ms + dice.below(120_000), place, Deed::Nudge(id.clone()));
             }
@@ -141,7 +141,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
                 _ => 25 * 60_000 + dice.below(20 * 60_000),
             };
         }
-        // From dice of its own: the rest of a history stays what it is without this.
+        // Separate dice: the rest of a history stays the same without this.
         let mut apart = dice.clone();
         if apart.falls(250) {
             let crowded = Deed::Crowded(apart.below(60_000));
@@ -166,9 +166,9 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
     }
 }
 
-/// Some sandboxes are out of sight for a while, longer than anybody's doubt lasts.
+/// The provider hides some sandboxes longer than any doubt lasts.
 fn out_of_sight(world: &World, seed: u64, threads: usize) {
-    // Dice of their own: everything else of a seed's history stays as it is.
+    // Separate dice: everything else in a seed's history stays the same.
     let mut dice = Dice::new(seed ^ 0x0048_4944_4445);
     for place in 0..threads {
         if dice.falls(100) {
@@ -178,9 +178,9 @@ fn out_of_sight(world: &World, seed: u64, threads: usize) {
     }
 }
 
-/// Some of the threads' sandboxes are at a provider that goes by the wall clock, and of these some at its hard end.
+/// Some sandboxes are at a provider that uses the wall clock, and some of these at its hard end.
 fn wall_clocks(world: &World, seed: u64) {
-    // Dice of their own: everything else of a seed's history stays as it is.
+    // Separate dice: everything else in a seed's history stays the same.
     let mut dice = Dice::new(seed ^ 0x0043_4C4F_434B);
     let mut inner = world.lock();
     for place in &mut inner.places {
@@ -191,9 +191,9 @@ fn wall_clocks(world: &World, seed: u64) {
     }
 }
 
-/// What all threads stand on goes away, for an hour at most.
+/// A service that all threads need goes down, for an hour at most.
 fn outages(world: &World, dice: &mut Dice, seed: u64) {
-    // From dice of its own: the rest of a history stays what it is without this.
+    // Separate dice: the rest of a history stays the same without this.
     let mut apart = Dice::new(seed ^ 0x0041_4343_4F55_4E54);
     for what in Out::ALL {
         let dice = match what {
@@ -222,7 +222,7 @@ fn begun(seed: u64, logs: bool) -> World {
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
     let sandbox = SandboxLimits { vanished_grace_ms: 20 * 60_000, ..SandboxLimits::DEFAULT };
-    // Prebuilds expire before all is quiet.
+    // Prebuilds expire before the history comes to rest.
     let set_up = SetUpLimits { prebuild_ttl_ms: 60 * 60_000, ..SetUpLimits::DEFAULT };
     let limits = Limits { sandbox, set_up, ..Limits::DEFAULT };
     let world = World::new(threads, dice.next(), trouble, limits);
@@ -238,7 +238,7 @@ fn begun(seed: u64, logs: bool) -> World {
     world
 }
 
-/// The repositories of every fourth stack say how they are set up.
+/// The repositories of every fourth stack have recipes.
 fn recipes(world: &World, seed: u64) {
     world.lock().has_recipes = seed % 4 == 1;
 }
@@ -248,10 +248,10 @@ fn announced(world: &World, seed: u64) {
     world.lock().announcer = Some(Dice::new(seed ^ 0x414E_4E4F_554E_4345));
 }
 
-/// Some threads' agents work outside, from the beginning or from some time on; they use their tools, and what happens
-/// to a sandbox happens to the second one.
+/// Some threads' agents work outside, from the beginning or later; they use their tools, and what happens to a sandbox
+/// happens to the second one too.
 fn outside(world: &World, seed: u64, threads: usize) {
-    // Dice of their own: everything else of a seed's history stays as it is.
+    // Separate dice: everything else in a seed's history stays the same.
     let mut dice = Dice::new(seed ^ 0x004F_5554_5349_4445);
     for place in 0..threads {
         if !dice.falls(350) {
@@ -286,8 +286,7 @@ fn outside(world: &World, seed: u64, threads: usize) {
     }
 }
 
-/// Of three stacks one runs agents by OpenCode alone, one by the daemon's own sessions, and one changes its mode under
-/// way.
+/// One in three stacks runs agents only by OpenCode, one by the daemon's own sessions, and one changes its mode.
 fn modes(world: &World, seed: u64) {
     let mut inner = world.lock();
     inner.runtime = match seed % 3 {
@@ -373,7 +372,7 @@ pub fn run(seeds: Range<u64>) -> Result<BTreeSet<Transition>, String> {
     met(seeds, history).map(|(transitions, _)| transitions)
 }
 
-/// The same, and what they met.
+/// The same, with the cases that they met.
 fn met(
     seeds: Range<u64>,
     history: Historian,
@@ -438,7 +437,7 @@ pub fn run_published() -> Result<BTreeSet<Transition>, String> {
     met(0..PUBLISHED_SEEDS, published_history).map(|(transitions, _)| transitions)
 }
 
-/// All histories of one kind, or the one that is wanted.
+/// All histories of one kind, or only the requested one.
 fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> {
     if let Some(seed) = number("BOBBIN_SEED") {
         let (world, judged) = history(seed, true);
@@ -448,7 +447,7 @@ fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> 
     let seeds = number("BOBBIN_SEEDS").unwrap_or(most);
     let (transitions, facts) = met(0..seeds, history)?;
     document::has(&transitions)?;
-    // Few histories need not meet everything.
+    // A few histories need not meet every case.
     if seeds >= most
         && let Some(never) = must_meet.iter().find(|what| !facts.contains(**what))
     {
@@ -458,8 +457,7 @@ fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> 
     Ok(())
 }
 
-/// Where nobody asks whether the turn has begun by the time its announced card stands, a card goes on to say that it
-/// waits.
+/// If nobody checks whether the turn began before its announced card was posted, a card keeps saying that it waits.
 fn left_card_is_caught() -> Result<(), Failed> {
     for seed in 0..SEEDS {
         let world = begun(seed, false);

@@ -1,5 +1,5 @@
-//! A crash before and after each call of each scenario, alone and in pairs; then the queue delivers again until all is
-//! quiet, and every promise is judged. That the crash happened where it was wanted is asserted each time.
+//! A crash before and after each call of each scenario, alone and in pairs; then the queue redelivers until all is at
+//! rest, and every promise is checked. Each time the test asserts that the crash happened at the right call.
 
 mod outside;
 mod publish;
@@ -25,28 +25,28 @@ use super::transitions::Transition;
 use super::world::World;
 use crate::{deep, proof};
 
-/// How a scenario is brought about, and what is then done and met by crashes.
+/// A scenario: its beginning, and the actions that meet crashes.
 struct Scenario {
     name: &'static str,
     threads: usize,
-    /// How things stand before the crashes.
+    /// Brings about the state before the crashes.
     before: fn(&World) -> Result<(), String>,
-    /// What is done then.
+    /// The actions.
     then: fn(&World),
-    /// What must have come about in the end, so that the scenario is the one that its name says.
+    /// Whether the scenario is the one that its name says.
     proves: fn(&[SimThread]) -> bool,
 }
 
-/// What does not belong to a scenario, and may be either way in each.
+/// Variations that every scenario runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct How {
-    /// Of a piece of work and its card the card goes first.
+    /// The card is written before the work.
     cards_first: bool,
-    /// How agents are run.
+    /// The runtime mode.
     runtime: RuntimeMode,
 }
 
-/// Sandboxes stay up for long enough that every scenario meets one that runs.
+/// Sandboxes run long enough that every scenario meets a running one.
 const LIMITS: Limits = Limits {
     sandbox: SandboxLimits { idle_pause_ms: 30 * 60_000, ..SandboxLimits::DEFAULT },
     set_up: SetUpLimits { prebuild_ttl_ms: 60 * 60_000, ..SetUpLimits::DEFAULT },
@@ -92,7 +92,7 @@ fn answered(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// The same within one delivery: the run is over before anybody would only look at it.
+/// The same within one delivery: the run ends before anybody only polls it.
 fn answered_at_once(world: &World) -> Result<(), String> {
     world.lock().places[0].next_run_takes_ms = Some(5_000);
     answered(world)
@@ -104,7 +104,7 @@ fn idle(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// The same of a sandbox that has a name.
+/// The same for a named sandbox.
 fn named_idle(world: &World) -> Result<(), String> {
     answered(world)?;
     send(world, "n1", plan::name("front"));
@@ -159,7 +159,7 @@ fn stopped(world: &World) {
     after(world, 20_000, Deed::Stop("m2".to_owned()));
 }
 
-/// A second prompt waits, and is wanted at once.
+/// A second prompt waits and is sent into the run.
 fn steers(world: &World) {
     second(world);
     send(world, "m3", prompt("m3"));
@@ -173,7 +173,7 @@ fn stops_all(world: &World) {
     after(world, 20_000, Deed::StopAll);
 }
 
-/// A run that goes on for longer than its card can be edited.
+/// A run that takes longer than its card can be edited.
 fn long(world: &World) {
     world.lock().places[0].next_run_is_endless = true;
     second(world);
@@ -208,7 +208,7 @@ fn died(world: &World) {
     brief(world);
 }
 
-/// The path to the sandbox breaks while its agent goes on, and comes to its end meanwhile.
+/// The path to the sandbox breaks; its agent continues and ends meanwhile.
 fn is_cut(world: &World) {
     world.lock().places[0].next_run_takes_ms = Some(5_000);
     second(world);
@@ -222,7 +222,7 @@ fn is_cut_with_two(world: &World) {
     after(world, 15_000, Deed::Cut(15_000));
 }
 
-/// Whoever follows the run dies, and another prompt waits behind it.
+/// The follower of the run crashes, and another prompt waits behind it.
 fn kills(world: &World) {
     let mut inner = world.lock();
     inner.places[0].next_run_kills = true;
@@ -232,13 +232,13 @@ fn kills(world: &World) {
     send(world, "m3", prompt("m3"));
 }
 
-/// It takes what it is sent and never answers.
+/// The server accepts requests and never answers.
 fn hangs(world: &World) {
     world.lock().places[0].home.hangs();
     brief(world);
 }
 
-/// A sandbox that its record has given up: a delete that was thought done, or a create that arrived after it.
+/// A sandbox that its record gave up: a deletion that seemed done, or a create that arrived after it.
 fn orphaned(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
@@ -255,7 +255,7 @@ fn operate(world: &World, want: Operation) {
     send(world, "o1", Work::Operate { want, by });
 }
 
-/// The provider does not take the sweep's stop, and the sandbox is wanted again.
+/// The provider refuses the sweep's stop, and the sandbox is needed again.
 fn wanted_again(world: &World) {
     let minutes = 60_000;
     after(world, 0, Deed::Out(Out::Provider, 9 * minutes));
@@ -266,13 +266,13 @@ fn wanted_again(world: &World) {
     after(world, 6 * minutes, Deed::Send(message));
 }
 
-/// Somebody deletes a new sandbox while its first prompt is on its way to it.
+/// Somebody deletes a new sandbox while its first prompt is under way.
 fn destroyed_meanwhile(world: &World) {
     world.lock().call_ms = Some(1_000);
     first(world);
     let (want, by) = (Operation::Destroy, None);
     let message = world.message(0, "o1", Work::Operate { want, by });
-    // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
+    // It has waited for turns for the full time, and runs after the last write of the sandbox's record.
     let accepted_at_ms = START_MS - LIMITS.share.busy_ms;
     let message = Message { accepted_at_ms, ..message };
     after(world, 20_250, Deed::Send(message));
@@ -543,18 +543,18 @@ const ALONE: [Scenario; 28] = [
     },
 ];
 
-/// All of them: what one thread meets alone, what several do that share a sandbox, what an agent does that works
-/// outside, and how work gets to a pull request.
+/// All scenarios: of one thread alone, of several in a shared sandbox, of an agent outside, and of work on its way to a
+/// pull request.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     let more = shared::SCENARIOS.iter().chain(&outside::SCENARIOS).chain(&publish::SCENARIOS);
     ALONE.iter().chain(more)
 }
 
-/// A world in which the scenario's beginning is over, and the calls made so far.
+/// A world after the scenario's beginning, and the calls made so far.
 fn begun(scenario: &Scenario, how: How) -> Result<(World, u32), String> {
     let world = World::new(scenario.threads, 1, Trouble::None, LIMITS);
     world.lock().runtime = how.runtime;
-    // The scenario alone says when the sweeper comes.
+    // Only the scenario decides when the sweeper runs.
     world.lock().sweeps = false;
     (scenario.before)(&world)?;
     world.lock().sweeps = true;
@@ -562,7 +562,7 @@ fn begun(scenario: &Scenario, how: How) -> Result<(World, u32), String> {
     Ok((world, calls))
 }
 
-/// Runs the scenario with crashes at these calls of it. How many calls it had, and how many crashes happened.
+/// Runs the scenario with crashes at these calls. Returns the number of its calls and of the crashes.
 fn crashed(
     scenario: &Scenario,
     at: &[(u32, bool)],
@@ -602,11 +602,11 @@ fn crashed(
     Ok((inner.calls - before, *hit))
 }
 
-/// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second
-/// number.
+/// About the number of pairs for one scenario and order: above it, only every n-th pair runs. With `BOBBIN_KILLS=all`
+/// the second number.
 const PAIRS_MAX: [u32; 2] = [150, 1_500];
 
-/// All crashes of one scenario. How many points there were, and how many pairs.
+/// All crashes of one scenario. Returns the number of points and of pairs.
 fn scenario(
     scenario: &Scenario,
     pairs: bool,
@@ -615,7 +615,7 @@ fn scenario(
 ) -> Result<(usize, usize), String> {
     let (calls, _) = crashed(scenario, &[], how, transitions)?;
     let sides = [false, true];
-    // Odd, so that it is not always the same side of a call.
+    // Odd, so that the side of a call varies.
     let all = std::env::var("BOBBIN_KILLS").is_ok_and(|kills| kills == "all");
     let every = (calls * calls / PAIRS_MAX[usize::from(all)]) | 1;
     let (mut alone, mut paired, mut pair) = (0, 0, 0);
@@ -625,7 +625,8 @@ fn scenario(
             return Err(format!("{}: the crash at {first:?} was not reached", scenario.name));
         }
         alone += 1;
-        // Pairs in one of the ways, in turns: all would take three times as long, and each call alone is met in all.
+        // Each pair runs in one variation, in turn: all would take three times as long, and each single call runs in
+        // all.
         let turn = (first.0 + u32::from(first.1)) as usize % HOWS.len();
         if !pairs || HOWS[turn] != how {
             continue;
@@ -637,8 +638,8 @@ fn scenario(
                 continue;
             }
             let (_, hit) = crashed(scenario, &[first, second], how, transitions)?;
-            // Two calls of one step overlap: who dies at the second one's beginning does not live to the end of the
-            // first.
+            // Two calls of one step overlap: a worker that crashes at the start of the second does not reach the end of
+            // the first.
             let overlap = first.1 && second == (first.0 + 1, false);
             if hit != 2 && !(overlap && hit == 1) {
                 return Err(format!(
@@ -716,7 +717,7 @@ pub fn trials() -> Vec<Trial> {
         };
         let calls = three_round_trips(Budgets::default())?;
         let counted = three_round_trips(of_all)?;
-        // What is set aside goes along with the writes that are made anyway.
+        // Reservations ride on writes that happen anyway.
         if counted != calls {
             return Err(format!("{counted} calls with budgets, {calls} without").into());
         }
@@ -725,8 +726,8 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the
-/// write, and the sending, which its card goes beside. Returns the calls of the whole turn.
+/// With every call taking a second, the agent has the prompt after three: the read beside the claim, the write, and the
+/// prompt beside its card. Returns the number of calls of the whole turn.
 fn three_round_trips(budgets: Budgets) -> Result<u32, String> {
     let world = World::new(1, 1, Trouble::None, LIMITS);
     world.lock().sweeps = false;

@@ -1,13 +1,12 @@
-//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within
-//! its own interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd`
-//! (docs/appendix/FIGURES.md).
+//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each poll comes within
+//! its own interval, and Stop does not wait. Ten thousand on a hundred are `load crowd` (docs/appendix/FIGURES.md).
 
 use bobbin_sim::crowd::Crowd;
 use libtest_mimic::{Failed, Trial};
 
 use crate::proof;
 
-/// What of ten executions is for messages: `Share` of the template.
+/// The executions for messages, of ten: `Share` of the template.
 const EXECUTIONS: usize = 4;
 
 pub fn trials() -> Vec<Trial> {
@@ -25,7 +24,7 @@ fn kept() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The judge is shown a crowd that is too large: calls take so long that the looks do not fit.
+/// The check fails for a crowd that is too large: its calls take so long that the polls do not fit.
 fn noticed() -> Result<(), Failed> {
     let slow = Crowd { turns: 150, executions: 1, call_ms: 80, ..HUNDREDS };
     match slow.run() {

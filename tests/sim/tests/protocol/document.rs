@@ -1,5 +1,5 @@
 //! `docs/PROTOCOL.md` against the code: the table of transitions in its appendix is exactly what the product did in
-//! model, histories and crashes, and the page names every phase and every class of failure.
+//! models, histories and crashes, and the page names every phase and every class of failure.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,11 +15,11 @@ const DOCUMENT: &str = include_str!("../../../../docs/PROTOCOL.md");
 const TRANSITIONS: &str = include_str!("../../../../docs/appendix/TRANSITIONS.md");
 /// The head of the table of transitions.
 const HEAD: &str = "| from | message | event | to |";
-/// Histories until every line of the table has been seen, at most, and between two looks.
+/// Most histories until every line of the table was seen, and histories between two checks.
 const SEEDS_MAX: u64 = 2_000;
 const SEEDS_AT_ONCE: usize = 100;
 
-/// Runs, and says what was seen.
+/// Runs and returns what it saw.
 type Proof = fn() -> Result<BTreeSet<Transition>, String>;
 
 /// A change of phase, in the document's words.
@@ -49,7 +49,7 @@ fn shown(lines: &[&Line]) -> String {
     lines.iter().map(|line| format!("| {} |", line.join(" | "))).collect::<Vec<_>>().join("\n")
 }
 
-/// What the proofs of this run have seen so far.
+/// What this run's proofs have seen so far.
 static SEEN: Mutex<BTreeSet<Line>> = Mutex::new(BTreeSet::new());
 
 /// Changes that the document does not have. All of them count as seen.
@@ -67,12 +67,12 @@ pub fn has(transitions: &BTreeSet<Transition>) -> Result<(), String> {
     }
 }
 
-/// Every line of the table happens. That nothing else happens is found by each proof, which asks [`has`].
+/// Every line of the table happens. Each proof checks with [`has`] that nothing else happens.
 fn the_table_is_what_happens() -> Result<(), Failed> {
     let documented = documented();
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let few = model::transitions_of_few_states();
-    // Rare changes need many histories: as many as it takes, within a bound.
+    // Rare changes need many histories: as many as necessary, within a bound.
     let histories = (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE);
     let histories = histories.map(|seeds| chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64));
     let quick: [Proof; 3] = [crash::singly, chaos::run_shared, chaos::run_published];
@@ -103,8 +103,8 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
     }
 }
 
-/// That every line of the table happens takes minutes of histories: a run by night finds out. That nothing else happens
-/// is found by day too, by each proof.
+/// Checking that every line happens takes minutes of histories, so it runs at night. By day each proof checks that
+/// nothing else happens.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![proof(
         "protocol::document::every_phase_and_failure_is_named",

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         // The longest first, so that nothing is waited for at the end.
         broken::trials(),
         model::trials(),
-        // Long too, and it repeats only what none of those before it has seen.
+        // Also long; it repeats only what no earlier trial has seen.
         document::trials(),
         chaos::trials(),
         crash::trials(),
@@ -50,7 +50,7 @@ fn at_night() -> bool {
     std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all")
 }
 
-/// Leaves a proof to `just deep`, because it is too slow to run after every change.
+/// Leaves a proof to `just deep`, because it is too slow for every change.
 fn deep(proof: Trial) -> Trial {
     proof.with_ignored_flag(true)
 }

@@ -1,5 +1,5 @@
-//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a
-//! conversation: nothing is lost and nothing done twice, and what the agent has begun is answered.
+//! An hour without table, chat, token, provider or the account of its sandboxes, from every call of a conversation:
+//! nothing is lost or done twice, and what the agent has begun is answered.
 
 use bobbin_core::base::limits::{Limits, RetryLimits};
 use libtest_mimic::{Failed, Trial};
@@ -12,9 +12,9 @@ use super::world::World;
 use crate::proof;
 
 const HOUR_MS: u64 = 60 * 60_000;
-/// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.
+/// Three prompts: a first one, one right after it, and one that finds the sandbox paused.
 const PROMPTS: usize = 3;
-/// A hold that is constant, as it once was.
+/// A constant retry delay, as in earlier versions.
 const CONSTANT: RetryLimits =
     RetryLimits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..RetryLimits::DEFAULT };
 
@@ -50,8 +50,8 @@ fn judge(world: &World) -> Result<(), String> {
     promises::check(&place.history).map_err(told)
 }
 
-/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away or nobody
-/// could be told that it began.
+/// Every turn is answered. A turn that the agent never got may fail if the provider was down or nobody could be told
+/// that it began.
 fn is_answered(world: &World, of: Out) -> Result<(), String> {
     let inner = world.lock();
     let facts = &inner.places[0].history.facts;
@@ -68,7 +68,7 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
     Ok(())
 }
 
-/// Outages that begin at every call. How many there were.
+/// Outages from every call. Returns their number.
 fn every_call(of: Out, for_ms: u64, limits: &Limits, plant: Fault) -> Result<u32, String> {
     let (calls, _) = conversation(Trouble::None, limits.clone(), plant)?;
     for at in 1..=calls {
@@ -88,11 +88,11 @@ fn hold(of: Out) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The queue gives the message up in the middle of an outage that lasts, and its notices die too.
+/// The queue gives the message up during a long outage, and its notices die too.
 fn given_up(letters_go_unread: bool) -> Result<(), String> {
     let plant: Fault =
         if letters_go_unread { |inner| inner.letters_go_unread = true } else { |_| {} };
-    // The deliveries are used up within half an hour, those of the notice too.
+    // The deliveries are used up within half an hour, and those of the notice too.
     let limits = Limits { retry: CONSTANT, ..Limits::DEFAULT };
     let trouble = Trouble::Outage { at: 1, of: Out::Table, for_ms: 3 * HOUR_MS };
     let (_, world) = conversation(trouble, limits, plant)?;
@@ -113,7 +113,7 @@ const THREADS: usize = 6;
 /// Friday evening to Monday morning.
 const WEEKEND_MS: u64 = 60 * HOUR_MS;
 
-/// What is away over a weekend.
+/// What is down over a weekend.
 #[derive(Debug, Clone, Copy)]
 enum Away {
     /// Every worker, while idle sandboxes and a turn wait.
@@ -121,7 +121,7 @@ enum Away {
     Chat,
 }
 
-/// A weekend that begins in the midst of turns and idle sandboxes. How many sweeps the sweeper sent meanwhile.
+/// A weekend that begins during turns and with idle sandboxes. Returns the number of sweeps that were sent.
 fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
     let world = World::new(THREADS, 7, Trouble::None, Limits::DEFAULT);
     {
@@ -132,7 +132,7 @@ fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
     for place in 0..THREADS {
         let id = format!("t{place}");
         let message = world.message(place, &id, prompt(&id));
-        // The last of them has just begun when it goes away.
+        // The last of them has just begun when the outage starts.
         let at_ms = if place + 1 < THREADS { 0 } else { HOUR_MS / 4 };
         world.plan(at_ms, place, Deed::Send(message));
     }
@@ -151,7 +151,7 @@ fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
     Ok(inner.sweeps_sent)
 }
 
-/// A group whose head does not move is sent one sweep, and when it moves again all comes to its end.
+/// A blocked group gets one sweep, and when it moves again everything completes.
 fn weekends() -> Result<(), Failed> {
     for away in [Away::Workers, Away::Chat] {
         let sent = weekend(away, |_| {}).map_err(|why| format!("{away:?}: {why}"))?;

@@ -1,4 +1,4 @@
-//! The bound of a tenant's sandboxes, with threads that all ask for one at the same moment.
+//! The limit of a tenant's sandboxes, with threads that all request one at the same moment.
 
 use bobbin_core::base::limits::{Limits, TenantLimits};
 use libtest_mimic::{Failed, Trial};
@@ -10,12 +10,12 @@ use super::world::World;
 
 use crate::proof;
 
-/// Threads, of two tenants in turns.
+/// Threads, which belong to two tenants in turn.
 const THREADS: usize = 6;
-/// Histories, each with other times of its calls.
+/// Histories, each with other durations of its calls.
 const SEEDS: u64 = 50;
 
-/// All threads ask at once, where each tenant may have two sandboxes. How many were answered, of all.
+/// All threads ask at once, and each tenant may have two sandboxes. Returns how many were answered.
 fn crowd(seed: u64, counts_once: bool) -> Result<usize, String> {
     let tenant = TenantLimits { sandboxes: 2, ..TenantLimits::DEFAULT };
     let limits = Limits { tenant, ..Limits::DEFAULT };

@@ -23,7 +23,7 @@ pub fn run(what: &ShowEnvironment) -> Result<Output, CommandError> {
     let recipe = recipe_of(&files(Path::new(folder), at)?);
     let (text, status) = match &recipe {
         None => {
-            let text = "Nothing says how this project is made ready. docs/ENVIRONMENTS.md lists the files that could.";
+            let text = "No file says how to set up this project. docs/ENVIRONMENTS.md lists the files that could.";
             (text.to_owned(), ExitStatus::Notice)
         }
         Some(recipe) if recipe.refused.is_empty() => (shown(recipe), ExitStatus::Done),

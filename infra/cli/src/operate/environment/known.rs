@@ -72,7 +72,7 @@ pub async fn run(stack: &Stack, what: &ShowEnvironment) -> Result<Output, Comman
     let tenant = what.tenant.as_ref().ok_or("The repository needs its --tenant.")?;
     let typed = what.of.as_deref().unwrap_or_default();
     let repository = repository(typed).map_err(|why| {
-        format!("{typed} is no repository: {why}; leave --tenant out for a folder.")
+        format!("{typed} is not a repository: {why}; leave --tenant out for a folder.")
     })?;
     let settings = settings(stack, tenant).await?;
     let builders = builders(stack, tenant, &repository).await?;

@@ -25,7 +25,7 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
         }
         (None, Some(_)) => {
             return report.wrong(
-                "GitHub: the stack names an app, and there is no key of it",
+                "GitHub: the stack names an app, but its key is missing",
                 "Make a key in the app's settings at GitHub, General, Private keys, and set GITHUB_PRIVATE_KEY to base64 -w0 of the file; or make another app: bobbin github app --anew.",
             );
         }

@@ -32,7 +32,7 @@ fn picture() -> Picture {
                 turn: "slack_T1_C1_1.1".into(),
                 state: "Waiting for a decision",
                 since_ms: 100_000,
-                asks: vec!["May it bash: rm -rf <x>".to_owned()],
+                asks: vec!["Allow bash: rm -rf <x>?".to_owned()],
             },
             OpenRun {
                 thread: thread("D1"),
@@ -80,8 +80,8 @@ fn home_shows_runs_asks_and_defaults() {
     assert_eq!(home_problems(&view), Vec::<String>::new());
     assert_eq!(
         read(&view),
-        "# Your running tasks\n*Waiting for a decision* in <#C1>, for 2 min 0 s\n• Decide in its thread: May it bash: rm \
--rf &lt;x&gt; [Stop]\n*Stopping* in our direct message, for 30 s\n# Recently\n• answered 3 min 0 s ago, took 30 s: \
+        "# Your running tasks\n*Waiting for a decision* in <#C1>, for 2 min 0 s\n• Decide in its thread: Allow bash: rm \
+-rf &lt;x&gt;? [Stop]\n*Stopping* in our direct message, for 30 s\n# Recently\n• answered 3 min 0 s ago, took 30 s: \
 fix &lt;the&gt; build (in <#C2>)\n# Spending\nThis place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00\n# Defaults of this workspace\n*Repository:* `acme/api`\n*Model:* none; the \
 operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sandbox provider:* none; the operator's \
 setting applies\n*Runtime:* none; the operator's setting applies\n*Pull requests:* none; they are opened as drafts\n\
@@ -136,7 +136,7 @@ fn fullest_home_fits_slack_limits() {
 fn overview_command_answers_in_words() {
     assert_eq!(
         render::overview_words(&picture()),
-        "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: May it bash: rm -rf <x>\n- Stopping, for 30 s.\n\
+        "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: Allow bash: rm -rf <x>?\n- Stopping, for 30 s.\n\
          - answered 3 min 0 s ago, took 30 s: fix <the> build\n- This place, this month: ▓▓▓▓░░░░░░ $123.40 of $300.00\nIn a thread, `@Bobbin status` says more and `@Bobbin stop` ends the run."
     );
 }

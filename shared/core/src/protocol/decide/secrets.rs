@@ -73,7 +73,7 @@ fn given_for_people(session: &Session) -> Option<String> {
                 "this sandbox's provider cannot keep it outside. With `readable` in `{config}` the agent could read it"
             ),
             Withheld::MadeWithout => format!(
-                "this sandbox was made before there were secrets: `{}` gives the thread another one",
+                "this sandbox is older than the secrets: `{}` gives the thread a new one",
                 session.thread.command(Command::Reset)
             ),
             Withheld::NoRoom => {
@@ -87,7 +87,7 @@ fn given_for_people(session: &Session) -> Option<String> {
     });
     let lines: Vec<String> = lines.collect();
     let withheld = (!lines.is_empty())
-        .then(|| format!("Secrets that the agent does not have here:\n{}", lines.join("\n")));
+        .then(|| format!("Secrets not available to the agent here:\n{}", lines.join("\n")));
     let network = secrets.network.as_ref().map(|network| {
         let word = network.access.word();
         if network.is_ignored {
@@ -134,7 +134,9 @@ pub(super) fn for_agent(session: &Session, before: &str) -> Option<String> {
     let parts = [
         limited
             .map(|network| format!("Network: {}. Other hosts are refused.", reached(network)))
-            .or_else(|| (!before.is_empty()).then(|| "All of the network is reached.".to_owned())),
+            .or_else(|| {
+                (!before.is_empty()).then(|| "The whole network can be reached.".to_owned())
+            }),
         (!outside.is_empty()).then(|| {
             format!(
                 "The project has secrets: {}. Each variable holds a placeholder, which is replaced on the way to these hosts alone, over https, in the headers Authorization (as Bearer), X-Api-Key and X-Goog-Api-Key.",

@@ -307,8 +307,8 @@ pub(super) fn for_people(set_up: &SetUp) -> Option<String> {
     let failed: Vec<String> = failed.chain(set_up.not_started.iter().map(failure)).collect();
     let refused: Vec<String> = set_up.recipe.refused.iter().map(|one| one_line(one)).collect();
     let parts = [
-        (format!("The project was not made ready in full ({of}). The agent knows this."), failed),
-        (format!("What the project asks for and does not get ({of}):"), refused),
+        (format!("The set-up is incomplete ({of}). The agent was told."), failed),
+        (format!("Not supported here ({of}):"), refused),
     ];
     let told = parts.into_iter().filter(|(_, lines)| !lines.is_empty());
     let told = told.map(|(what, lines)| format!("{what}\n- {}", lines.join("\n- ")));

@@ -358,12 +358,12 @@ pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
 }
 
 /// A press on Fix while the pull request could not be polled.
-pub const NOT_LOOKED_AT: &str = "The pull request could not be looked at just now, so nothing was begun. Press again in a minute.";
+pub const NOT_LOOKED_AT: &str = "The pull request could not be checked just now, so nothing was started. Press again in a minute.";
 /// A press on Fix that comes too late.
-pub const NOTHING_TO_FIX: &str = "The pull request has changed since this was offered, so nothing was begun. Its card shows how it is now.";
+pub const NOTHING_TO_FIX: &str = "The pull request has changed since this was offered, so nothing was started. Its card shows the current state.";
 /// A second press on Fix.
 pub const FIX_WAS_BEGUN: &str =
-    "This fix was begun already. If it did not help, say in the thread what to do.";
+    "This fix was already started. If it did not help, say in the thread what to do.";
 
 /// The turn of a fix has ended without an answer.
 #[must_use]
@@ -668,7 +668,7 @@ pub fn not_ready(bound_ms: u64) -> String {
 pub const SECRETS_NOT_PUT_IN: &str = "The sandbox provider adds the model key to requests outside the sandbox. It did not do this for two new sandboxes in a row, so nothing was run. Try again; if that does not help, the operator must ask the provider.";
 
 /// The set-up could not be ended.
-pub const SET_UP_LEFT: &str = "Processes of the project's set-up could not be ended, and no agent starts beside them, so nothing was run. Correct the steps, or switch them off with the setting environment.";
+pub const SET_UP_LEFT: &str = "Set-up processes could not be stopped, and the agent does not start beside them, so nothing was run. Fix the steps, or switch them off with the setting environment.";
 
 /// The provider gave up on the sandbox.
 #[must_use]
@@ -780,7 +780,7 @@ pub fn moved_for_agent(carried: &Carried, base: &str) -> String {
     let beside = carried.folder.as_ref().map(|folder| format!(" in `{folder}`"));
     let beside = beside.unwrap_or_default();
     format!(
-        "(The pull request of the earlier work{beside} has ended. The checkout{beside} was moved to the newest commit{branch}, {base}: files may differ from before.)"
+        "(The earlier pull request{beside} was closed or merged. The checkout{beside} was moved to the newest commit{branch}, {base}: files may differ from before.)"
     )
 }
 
@@ -811,11 +811,11 @@ pub fn beside_for_agent(beside: &[Carried]) -> Option<String> {
 /// The checkout stays where it is, although the pull request of its work has ended.
 pub const STAYS_ON_OLD_BASE: &str = "The pull request of the earlier work has ended, but the sandbox holds work that is in no pull request. So nothing was moved: the agent goes on from there. To start from the newest commit instead, ask the agent to keep or drop that work and to fetch and check out the branch.";
 
-/// An agent does not say what it spends, where a budget is set.
+/// A budget is set, and the agent does not report its costs.
 #[must_use]
 pub fn agent_tells_no_cost(agent: &str) -> String {
     format!(
-        "A budget is set here, and {agent} does not say what it spends. Choose another agent, such as build or claude."
+        "A budget is set here, but {agent} does not report its costs. Choose another agent, such as build or claude."
     )
 }
 
@@ -967,12 +967,12 @@ pub fn unknown_model(model: &str, models: &[String]) -> String {
 #[must_use]
 pub fn unpriced_model(model: &str) -> String {
     format!(
-        "A budget is set here, and nobody knows what {model} costs, so it would be counted as nothing. Choose another model. The operator can name its price in the parameter Overrides (`prices`)."
+        "A budget is set here, but the price of {model} is unknown, so it would count as free. Choose another model. The operator can name its price in the parameter Overrides (`prices`)."
     )
 }
 
 /// A budget counts on prices that the agent did not list.
-pub const PRICES_NOT_SAID: &str = "A budget is set here, and the agent did not say in time which models have a price, so nothing was begun. Run it again.";
+pub const PRICES_NOT_SAID: &str = "A budget is set here, and the agent did not say in time which models have a price, so nothing was started. Run it again.";
 
 /// OpenCode does not know the agent.
 #[must_use]

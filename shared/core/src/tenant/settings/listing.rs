@@ -156,12 +156,12 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
         SettingsChange::Environment { repository, text, beside } => {
             let repository = repository.trim();
             let how = match text.trim().to_ascii_lowercase().as_str() {
-                OFF => format!("nothing is run to make {repository} ready"),
-                OWN => format!("{repository} is made ready by its own files"),
-                _ => format!("how {repository} is made ready is set"),
+                OFF => format!("{repository}: no set-up"),
+                OWN => format!("{repository}: set up by its own files"),
+                _ => format!("{repository}: set-up recipe stored"),
             };
             let beside = beside.join(", ");
-            if beside.is_empty() { how } else { format!("{how}, and beside it comes {beside}") }
+            if beside.is_empty() { how } else { format!("{how}, with {beside}") }
         }
         SettingsChange::Secret(wish) => {
             format!("a secret of {} is stored: {}", wish.repository, secret_words(wish))
@@ -184,7 +184,7 @@ pub fn network_words(access: NetworkAccess, hosts: &[String]) -> String {
         NetworkAccess::Listed => {
             "listed: the forge, public registries, the model, hosts of its secrets"
         }
-        NetworkAccess::Off => "off: the model alone",
+        NetworkAccess::Off => "off: only the model",
     };
     if hosts.is_empty() { what.to_owned() } else { format!("{what}, {}", hosts.join(", ")) }
 }

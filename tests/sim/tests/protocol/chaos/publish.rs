@@ -7,8 +7,8 @@ use super::super::plan::{self, AtForge, Deed, prompt, reset};
 use super::super::world::World;
 use super::TROUBLE_MS;
 
-/// What these histories must meet, so that nothing holds for want of an occasion. A branch that is gone when it is
-/// pushed to is too rare here: a crash scenario has it.
+/// What these histories must meet, so that no promise holds only because its case never occurred. A branch that is gone
+/// when it is pushed to is too rare here: a crash scenario has it.
 pub(super) const MET: [&str; 19] = [
     "propose",
     "press",
@@ -31,7 +31,7 @@ pub(super) const MET: [&str; 19] = [
     "conflict",
 ];
 
-/// What is done in a thread.
+/// The actions in a thread.
 pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
     let mut at_ms = dice.below(60_000);
     let mut presses = 0;
@@ -51,7 +51,7 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
                 send(world, place, (&id, plan::propose()), again_ms);
             }
             let mut pressed_ms = shown_ms + dice.below(3 * 60_000);
-            // Between what is shown and a press, above all.
+            // Mostly between a proposal and its press.
             if dice.falls(300) {
                 let what = AtForge::ALL[dice.place(AtForge::ALL.len())];
                 world.plan(shown_ms + dice.below(3 * 60_000), place, Deed::AtForge(what));

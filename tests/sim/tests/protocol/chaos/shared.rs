@@ -1,5 +1,5 @@
-//! Histories of many threads that work in few sandboxes: named by a thread, made without one, or by the first task for
-//! it.
+//! Histories of many threads in few sandboxes, which are named by a thread, created without one, or created by the
+//! first task for them.
 
 use bobbin_core::base::ids::{SandboxKey, Tenant};
 use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
@@ -10,12 +10,12 @@ use super::super::plan::{self, Deed, prompt, reset, wanting};
 use super::super::world::World;
 use super::{HOUR_MS, TROUBLE_MS};
 
-/// Threads, of two tenants in turns.
+/// Threads, which belong to two tenants in turn.
 pub(super) const THREADS: usize = 40;
-/// Sandboxes that they share, of two tenants in turns.
+/// Sandboxes that they share, which belong to two tenants in turn.
 const SANDBOXES: usize = 6;
 
-/// What these histories must meet, so that nothing holds for want of an occasion.
+/// What these histories must meet, so that no promise holds only because its case never occurred.
 pub(super) const MET: [&str; 17] = [
     "name",
     "connect",
@@ -36,14 +36,14 @@ pub(super) const MET: [&str; 17] = [
     "digest",
 ];
 
-/// How a sandbox comes about.
+/// How a sandbox is created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Made without a thread.
+    /// Without a thread.
     Made,
-    /// A thread's own, which gets a name.
+    /// By a thread, which then names it.
     Named,
-    /// Made by the first task that names it.
+    /// By the first task that names it.
     Asked,
 }
 
@@ -59,12 +59,12 @@ fn name(sandbox: usize) -> String {
     format!("env-{sandbox}")
 }
 
-/// The sandbox that a thread works in, one of its tenant's.
+/// The sandbox of a thread, one of its tenant's.
 fn of_thread(place: usize) -> usize {
     place % 2 + 2 * (place / 2 % (SANDBOXES / 2))
 }
 
-/// The key of a sandbox, where that is known before.
+/// The key of a sandbox, if it is known in advance.
 fn key(world: &World, sandbox: usize) -> Option<SandboxKey> {
     let thread = world.lock().places[sandbox].thread.clone();
     match origin(sandbox) {
@@ -78,7 +78,7 @@ fn made(tenant: &Tenant, sandbox: usize) -> SandboxKey {
     SandboxKey::without_thread(tenant, &format!("k{sandbox}").into())
 }
 
-/// Half of them have a repository, in which threads have worktrees of their own.
+/// Half of them have a repository, in which threads have their own worktrees.
 fn repo(sandbox: usize) -> Option<String> {
     sandbox.is_multiple_of(2).then(|| "acme/api".to_owned())
 }
@@ -174,7 +174,7 @@ fn conversation(world: &World, dice: &mut Dice, place: usize) {
             _ => 20 * 60_000 + dice.below(20 * 60_000),
         };
     }
-    // It goes to another sandbox of its tenant, or back to its own.
+    // It connects to another sandbox of its tenant, or back to its own.
     if dice.falls(200) {
         let other = (sandbox + 2) % SANDBOXES;
         let work = plan::connect(key(world, other));

@@ -1,5 +1,4 @@
-//! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one,
-//! that of place 1.
+//! A thread whose agent works outside: in its own sandbox at place 0, and by tools in a second one at place 1.
 
 use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::records::sandbox::Phase;
@@ -27,7 +26,7 @@ fn chosen(world: &World) -> Result<(), String> {
     if second == SECOND { Ok(()) } else { Err(format!("the second sandbox is at place {second}")) }
 }
 
-/// Both are there, and the tools have been used.
+/// Both exist, and the tools have been used.
 fn begun(world: &World) -> Result<(), String> {
     chosen(world)?;
     send(world, "m1", prompt("m1"));
@@ -62,7 +61,7 @@ fn lost(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// The second one was deleted, as somebody wanted.
+/// The second one was deleted on request.
 fn alone(world: &World) -> Result<(), String> {
     begun(world)?;
     let message = world.message(SECOND, "o1", plan::operate(Operation::Destroy));
@@ -80,7 +79,7 @@ fn resets(world: &World) {
     send(world, "r1", reset());
 }
 
-/// A call has read that the agent's sandbox is there, and asks for the second one when that is not so any more.
+/// A call has read that the agent's sandbox exists, and requests the second one when that is no longer so.
 fn wishes_too_late(world: &World) {
     let wish = world.lock().wish(0, 1, Use::Calls, LIMITS.sandbox.idle_pause_ms);
     resets(world);
@@ -89,7 +88,7 @@ fn wishes_too_late(world: &World) {
     }
 }
 
-/// The second one vanishes; one call finds that out, and the next has it made anew.
+/// The second one vanishes; one call notices that, and the next has it created again.
 fn loses_the_second(world: &World) {
     world.lock().places[SECOND].home.lose();
     second_prompt(world);
@@ -212,7 +211,7 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
     },
 ];
 
-/// What makes the second sandbox whatever has become of its agent's leaves one behind.
+/// A second sandbox that is created whatever the state of its agent's is left behind.
 ///
 /// # Errors
 /// It is not caught.
@@ -230,7 +229,7 @@ pub(super) fn fault_is_caught() -> Result<(), String> {
     }
 }
 
-/// The agent works for longer than a sandbox may be idle, and calls no tool; the second one's sweep comes meanwhile.
+/// The agent works for longer than a sandbox may be idle without calling a tool; meanwhile the second one's sweep runs.
 fn works_quietly(world: &World) -> Result<(), String> {
     begun(world)?;
     let idle_ms = LIMITS.sandbox.idle_pause_ms;
@@ -243,7 +242,7 @@ fn works_quietly(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// The second sandbox stays up under its agent's turn; what does not ask whether the agent works stops it.
+/// The second sandbox keeps running under its agent's turn; code that does not check the agent stops it.
 ///
 /// # Errors
 /// It does not, or that is not caught.

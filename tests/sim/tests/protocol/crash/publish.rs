@@ -1,4 +1,4 @@
-//! What a thread does whose work goes to a pull request.
+//! A thread whose work goes to a pull request.
 
 use bobbin_core::base::ids::PostKind;
 use bobbin_core::base::limits::Limits;
@@ -14,7 +14,7 @@ use super::super::thread::SimThread;
 use super::super::world::World;
 use super::{Scenario, after, answered_at_once, idle, send, sweep};
 
-/// A turn has changed files of a repository that came from the forge.
+/// A turn has changed files of a repository from the forge.
 fn worked(world: &World) -> Result<(), String> {
     world.has_forge();
     answered_at_once(world)
@@ -32,20 +32,20 @@ fn published(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// After that, another turn has changed files.
+/// Then another turn has changed files.
 fn worked_on(world: &World) -> Result<(), String> {
     published(world)?;
     work_on(world)
 }
 
-/// The same, and that is shown.
+/// The same, with the proposal shown.
 fn shown_anew(world: &World) -> Result<(), String> {
     worked_on(world)?;
     send(world, "p2", plan::propose());
     world.run(settled)
 }
 
-/// Another turn has changed files since they were shown.
+/// Another turn has changed files since the proposal.
 fn outdated(world: &World) -> Result<(), String> {
     shown(world)?;
     work_on(world)
@@ -58,7 +58,7 @@ fn paused(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// The pull request was merged and its branch deleted, and the work goes on.
+/// The pull request was merged and its branch deleted, and the work continues.
 fn merged(world: &World) -> Result<(), String> {
     published(world)?;
     at_forge(world, AtForge::Merges);
@@ -67,14 +67,14 @@ fn merged(world: &World) -> Result<(), String> {
     work_on(world)
 }
 
-/// A person has a commit on the branch, and what would be pushed is shown.
+/// A person has a commit on the branch, and a proposal is shown.
 fn persons(world: &World) -> Result<(), String> {
     shown_anew(world)?;
     at_forge(world, AtForge::Pushes);
     world.run(settled)
 }
 
-/// That commit was brought, another turn has merged it, and what would be pushed is shown.
+/// That commit was fetched, another turn has merged it, and a proposal is shown.
 fn followed(world: &World) -> Result<(), String> {
     persons(world)?;
     press_anew(world);
@@ -85,7 +85,7 @@ fn followed(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
-/// A person's commit is in what was pushed last; a new sandbox does not have it, and its work is shown.
+/// The last push contains a person's commit; a new sandbox does not have it, and its work is proposed.
 fn begun_anew(world: &World) -> Result<(), String> {
     followed(world)?;
     after(world, 0, Deed::Press { id: "x3".to_owned(), is_oldest: false });
@@ -130,7 +130,7 @@ fn press_twice(world: &World) {
     press_anew(world);
 }
 
-/// Proposals that stand, pushes, and pull requests that were opened.
+/// Numbers of proposals, pushes, and pull requests opened.
 fn counts(place: &SimThread) -> (usize, usize, usize) {
     let facts = place.history.facts.iter();
     let pushes = facts.filter(|fact| matches!(fact, Fact::Pushed { .. })).count();
@@ -141,7 +141,7 @@ fn noticed(place: &SimThread, turn: usize) -> bool {
     place.history.facts.contains(&Fact::Posted { turn, kind: PostKind::Notice })
 }
 
-/// The branch of the record is where the newest proposal is.
+/// The recorded branch is at the newest proposal.
 fn is_at_newest(place: &SimThread) -> bool {
     let publication =
         place.record.as_ref().and_then(|record| record.published.publication.as_ref());
@@ -210,7 +210,7 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
         before: merged,
         then: |world| {
             send(world, "p2", plan::propose());
-            // Once that stands.
+            // Once that is shown.
             after(world, 5 * 60_000, Deed::Press { id: "x2".to_owned(), is_oldest: false });
         },
         proves: |places| {
@@ -264,11 +264,11 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
     },
 ];
 
-/// Lengths of every call, and between what others do at different moments.
+/// Duration of every call, and the time between others' actions.
 const CALL_MS: u64 = 1_000;
 
-/// A person does something at each moment of a press, and the worker dies or not at each of its calls. How many
-/// histories there were.
+/// A person acts at each moment of a press, and the worker crashes or not at each of its calls. Returns the number of
+/// histories.
 ///
 /// # Errors
 /// What is broken, in words.
@@ -310,8 +310,8 @@ fn at_a_moment(deed: &Deed, moment: u64, crash: Option<(u32, bool)>) -> Result<u
     Ok(inner.calls - before)
 }
 
-/// The sandbox is lost at each moment of a press, and the worker dies at each of its calls: later work of the thread
-/// gets to the pull request all the same.
+/// The sandbox is lost at each moment of a press, and the worker crashes at each of its calls: the thread's later work
+/// still reaches the pull request.
 ///
 /// # Errors
 /// It does not.
@@ -350,13 +350,13 @@ fn goes_on(moment: u64, (call, is_after): (u32, bool)) -> Result<(), String> {
     Err(format!("lost at {moment}, crash at {call} (after: {is_after}): {seen:?}"))
 }
 
-/// What happens between the moment at which a push is sent and that at which it arrives.
+/// Actions between sending a push and its arrival.
 type Meanwhile = fn(&World);
 
 const MEANWHILE: [Meanwhile; 4] = [
     // Another delivery pushes the same.
     press,
-    // That, and more after it.
+    // The same, and more after it.
     |world| {
         press(world);
         after(world, 60_000, Deed::FilesChange);
@@ -371,7 +371,7 @@ const MEANWHILE: [Meanwhile; 4] = [
     },
 ];
 
-/// A push that its worker has given up arrives after all the others have gone on: the forge decides.
+/// A push that its worker gave up arrives after all the others: the forge decides.
 fn late(meanwhile: Meanwhile, plant: impl FnOnce(&mut Inner)) -> Result<(), String> {
     let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
     world.lock().sweeps = false;
@@ -403,14 +403,14 @@ fn late(meanwhile: Meanwhile, plant: impl FnOnce(&mut Inner)) -> Result<(), Stri
 /// A late push moves a branch, or that it does is not caught where the forge lets it.
 pub(super) fn late_pushes_change_nothing() -> Result<(), String> {
     MEANWHILE.into_iter().try_for_each(|meanwhile| late(meanwhile, |_| {}))?;
-    // The same commit once more moves nothing.
+    // The same commit again moves nothing.
     for meanwhile in &MEANWHILE[1..] {
         caught(late(*meanwhile, |inner| inner.places[0].forge.overwrites = true))?;
     }
     Ok(())
 }
 
-/// Where nobody looks where a branch is, or what the sandbox has is pushed and not what was shown, that is noticed.
+/// If nobody checks where a branch is, or the sandbox's state is pushed instead of the proposal, that is noticed.
 ///
 /// # Errors
 /// It is not.

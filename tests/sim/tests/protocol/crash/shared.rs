@@ -1,4 +1,4 @@
-//! What several threads do that share a sandbox: the first one's, that of place 0. Place 2 is of the same tenant.
+//! Several threads in one sandbox: the first one's, at place 0. Place 2 belongs to the same tenant.
 
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
@@ -14,7 +14,7 @@ use super::LIMITS;
 use super::{Scenario, after, answered, ended, nothing};
 
 const BESIDE: usize = 2;
-/// Milliseconds of a run that others meet.
+/// Duration of a run that others meet, in milliseconds.
 const RUN_MS: u64 = 20_000;
 
 fn send(world: &World, place: usize, id: &str, work: Work, after_ms: u64) {
@@ -92,7 +92,7 @@ fn destroyed_under_a_turn(world: &World) {
     world.lock().places[BESIDE].next_run_is_endless = true;
     send(world, BESIDE, "b2", prompt("b2"), 0);
     destroy(world, 5_000);
-    // Others go on elsewhere meanwhile.
+    // Others continue elsewhere meanwhile.
     send(world, 0, "m2", prompt("m2"), 10_000);
 }
 
@@ -113,7 +113,7 @@ fn created(world: &World) {
     after(world, 0, Deed::Send(message));
 }
 
-/// What the sandbox of a place is called.
+/// The name of a place's sandbox.
 fn name_of(place: &SimThread) -> Option<&str> {
     let name = place.home.record.as_ref()?.sharing.name.as_ref()?;
     Some(name.as_str())

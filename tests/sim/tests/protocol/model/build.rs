@@ -29,7 +29,7 @@ pub use rows::{transitions_of_few_states, trials};
 
 const REPOSITORY: &str = "acme/api";
 const THREADS: usize = 2;
-/// The builder's group, behind those of the threads.
+/// The builder's group, after those of the threads.
 const BUILDER: Group = THREADS;
 const GROUPS: usize = THREADS + 1;
 /// Generations of each sandbox, at most.
@@ -56,28 +56,28 @@ const BOUNDS: Limits = Limits {
 /// A group of the queue: a thread's, or the builder's.
 type Group = usize;
 
-/// What may go wrong, or be done by people, how often.
+/// How often each trouble or action may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Budget {
     pub crashes: u8,
     pub lapses: u8,
     /// Calls of a worker that has crashed, which arrive later.
     pub late: u8,
-    /// Messages that come once more, though they were accepted.
+    /// Messages that are delivered again although they were accepted.
     pub repeats: u8,
     /// Set-ups and snapshots that fail.
     pub fails: u8,
-    /// Builders that are gone by themselves.
+    /// Builders that vanish.
     pub losses: u8,
-    /// Ready prebuilds that are not there any more.
+    /// Ready prebuilds that vanish.
     pub holes: u8,
     /// Changes of the lock files.
     pub changes: u8,
-    /// Managers switch the making ready of the project off.
+    /// Managers switch the project's set-up off.
     pub offs: u8,
 }
 
-/// What is accepted, in order.
+/// The accepted messages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A prompt of a thread, whose sandbox begins with it.
@@ -92,7 +92,7 @@ pub enum Kind {
 pub struct Building {
     kinds: Vec<Kind>,
     budget: Budget,
-    /// Snapshots for which the provider has room.
+    /// The provider's limit of snapshots.
     room: usize,
     fault: Option<Fault>,
     driver: Driver,
@@ -114,7 +114,7 @@ struct Provided {
     there: bool,
     is_coming: bool,
     cloned: bool,
-    /// Its disk is a prebuild's.
+    /// Its disk comes from a prebuild.
     prebuilt: bool,
 }
 
@@ -128,25 +128,25 @@ enum Making {
 /// A snapshot of the builder at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kept {
-    /// The generation of which it was made, and with that the message: no two make one of the same.
+    /// The generation that it was made from, and so the message: no two make one from the same.
     generation: u32,
     locks: usize,
     making: Making,
 }
 
-/// A call on its way to the provider.
+/// A call to the provider that has not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Call {
     Create(u32),
     Delete(u32),
-    /// With the names on record, if room is to be made for it.
+    /// With the recorded names, if room is to be made for it.
     Snapshot(Kept, Option<Vec<String>>),
     DeleteSnapshot(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Each thread's record with that of its sandbox, and the builder's.
+    /// Each thread's record with its sandbox's, and the builder's.
     records: [SessionNo; GROUPS],
     queues: [Vec<u8>; GROUPS],
     in_flight: [bool; GROUPS],
@@ -159,49 +159,49 @@ pub struct State {
     prompted: u8,
     locks: usize,
     snapshots: Vec<Kept>,
-    /// A snapshot that a person wanted of another sandbox.
+    /// A person's snapshot of another sandbox.
     of_person: bool,
     /// An old prebuild of another repository.
     of_other: bool,
-    /// Generations of whose prebuild a thread has seen that it is gone.
+    /// Generations whose prebuild a thread found missing.
     met: Vec<u32>,
-    /// Generations whose snapshot nobody had read when the builder vanished: the next build makes room by it.
+    /// Generations whose snapshot nobody had read when the builder vanished: the next build may delete it for room.
     unread: Vec<u32>,
     late: Option<Call>,
     is_off: bool,
     left: Budget,
-    /// What did not hold.
+    /// Broken promises.
     broken: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Accept,
-    /// A message that was accepted before comes once more.
+    /// An accepted message is delivered again.
     Repeat(u8),
     Sweep,
-    /// The hunt for orphans sees this generation of the builder's sandbox.
+    /// The orphan hunt sees this generation of the builder's sandbox.
     Hunt(u32),
     Deliver(Group),
     Step(usize),
-    /// The set-up that this worker looks at fails.
+    /// The set-up that this worker polls fails.
     Fail(usize),
-    /// The call of this worker's effect is sent, and the worker dies.
+    /// This worker sends its effect's call and crashes.
     Send(usize),
     /// The call arrives.
     Land,
     Crash(usize),
     Lapse(usize),
     TimePasses,
-    /// The builder's sandbox runs.
+    /// The builder's sandbox starts.
     Come,
     /// The snapshot is ready.
     Finish,
     /// The snapshot fails.
     Spoil,
-    /// The builder's sandbox is gone by itself.
+    /// The builder's sandbox vanishes.
     Vanish,
-    /// A ready prebuild is not there any more.
+    /// A ready prebuild vanishes.
     Lose,
     LocksChange,
     SwitchOff,
@@ -257,7 +257,7 @@ impl Building {
             Kind::Prompt(at) => (thread(*at), prompt(Some(REPOSITORY))),
             Kind::Build(locks) | Kind::Again(locks) => of_builder(build(*locks, None)),
         });
-        // What threads may request.
+        // The requests that threads may send.
         let requests = (0..LOCKS).flat_map(|locks| {
             let useless = (1..).take(GENERATIONS).map(Some);
             useless.chain([None]).map(move |useless| of_builder(build(locks, useless)))
@@ -292,7 +292,7 @@ impl Building {
         Self { kinds: kinds.to_vec(), budget, room: usize::MAX, fault, driver, begin }
     }
 
-    /// With a provider that has room for so many snapshots.
+    /// Limits the provider's number of snapshots.
     pub fn with_room(self, room: usize) -> Self {
         Self { room, ..self }
     }
@@ -305,14 +305,14 @@ impl Building {
         self.driver.session(s.records[group])
     }
 
-    /// The message that asks the builder for this: the same one, however many ask.
+    /// The message with this request to the builder: the same one, however many threads ask.
     fn message_of(&self, work: &Work) -> u8 {
         let all = self.driver.messages();
         let at = all.iter().position(|message| message.work == *work);
         at.and_then(|at| u8::try_from(at).ok()).expect("only what threads may request")
     }
 
-    /// A message is put into the group of the builder, unless it was before.
+    /// Puts a message into the builder's group, once.
     fn request(s: &mut State, message: u8) {
         if s.known & (1 << message) == 0 {
             s.known |= 1 << message;
@@ -337,8 +337,8 @@ impl Building {
             && s.late.is_none()
     }
 
-    /// Every prompt was answered, every request has its end on record, no builder is left, and each prebuild went when
-    /// its time was over: none was forgotten but what only the next build can find.
+    /// Every prompt was answered, every request's end is on record, no builder is left, and each prebuild was deleted
+    /// when it expired: nothing was forgotten but what only the next build can find.
     fn converged(&self, s: &State) -> bool {
         let is_answered = |(message, kind): (usize, &Kind)| match kind {
             Kind::Prompt(at) => {
@@ -354,7 +354,7 @@ impl Building {
             && promises::check(&self.history(s, true)).is_ok()
     }
 
-    /// What the promises look at: the builder.
+    /// The builder's history, for the promises.
     fn history(&self, s: &State, at_end: bool) -> History {
         let record = self.record(s, BUILDER);
         let requests: Vec<u8> = self.requests(s).collect();
@@ -378,7 +378,7 @@ impl Building {
         History { accepted, facts: ended.collect(), end, ..History::default() }
     }
 
-    /// Until something of the builder is due, or the lease of a worker that is gone has ended.
+    /// Time until something of the builder is due, or the lease of a crashed worker ends.
     fn next_deadline_ms(&self, s: &State) -> Option<u64> {
         let record = self.record(s, BUILDER);
         let rests = s.queues[BUILDER].is_empty();
@@ -391,7 +391,7 @@ impl Building {
         self.record(s, BUILDER).sandbox.due_at_ms.is_some_and(|at: Ms| at <= NOW)
     }
 
-    /// What the hunt for orphans says of a generation of the builder's sandbox.
+    /// The orphan hunt's decision on a generation of the builder's sandbox.
     fn fate(&self, s: &State, generation: u32) -> Fate {
         let record = self.record(s, BUILDER);
         let graces = Graces { young_ms: 0, vanished_ms: 0 };
@@ -444,7 +444,7 @@ impl Building {
         }
     }
 
-    /// What workers can do, and what can happen to them.
+    /// Actions of workers, and trouble for them.
     fn of_workers(&self, s: &State, actions: &mut Vec<Action>) {
         for (slot, worker) in s.workers.iter().enumerate() {
             let Some(worker) = worker else { continue };
@@ -468,7 +468,7 @@ impl Building {
         }
     }
 
-    /// What happens at the provider by itself.
+    /// Actions of the provider.
     fn of_provider(&self, s: &State, actions: &mut Vec<Action>) {
         let mut sandboxes = s.provided[BUILDER].iter();
         if sandboxes.any(|one| one.is_coming) {
@@ -498,7 +498,7 @@ impl Building {
             && matches!(addressed.effect, Effect::Sandbox(SandboxEffect::SetUp { .. }))
     }
 
-    /// The call with which a worker is about to change something of the builder's at the provider.
+    /// The call with which a worker is about to change something at the provider.
     fn call(&self, worker: &Worker) -> Option<Call> {
         let machine = self.driver.machine(worker.machine);
         let step = self.driver.step(&machine, Item::Message(worker.message), worker.lapsed);
@@ -619,7 +619,7 @@ impl Building {
         s
     }
 
-    /// What can be seen to be broken by the records alone.
+    /// Breaks that the records alone show.
     fn look(&self, s: &mut State, last: &State) {
         if s.records != last.records {
             let is_other = |at: usize| {
@@ -633,7 +633,7 @@ impl Building {
                 breaks(s, ENDED);
             }
         }
-        // Where all is switched off nobody begins with one.
+        // With all switched off nobody begins with a prebuild.
         if !s.met.is_empty() && !s.is_off && self.quiet(s) {
             let record = self.record(s, BUILDER);
             let mut kept = record.sandbox.snapshots.iter();
@@ -649,7 +649,7 @@ impl Building {
     }
 }
 
-/// What happens to a snapshot that is under way.
+/// Ends a snapshot that is under way.
 fn come_to(s: &mut State, making: Making) {
     let under_way = s.snapshots.iter_mut().filter(|one| one.making == Making::UnderWay);
     under_way.for_each(|one| one.making = making);
@@ -662,7 +662,7 @@ fn breaks(s: &mut State, what: &'static str) {
     }
 }
 
-/// The names on record that who makes room for a snapshot leaves alone; `None`: it is only looked at.
+/// The recorded names that a worker spares when it makes room for a snapshot; `None`: it only polls.
 fn kept_beside(effect: &SandboxEffect) -> Option<Vec<String>> {
     match effect {
         SandboxEffect::Snapshot { after_ms: 0, share: Some(share), .. } => {
@@ -672,7 +672,7 @@ fn kept_beside(effect: &SandboxEffect) -> Option<Vec<String>> {
     }
 }
 
-/// The snapshot that a worker wants made, as it begins.
+/// The snapshot that a worker requests, as it begins.
 fn snapshot_of(known: &Session) -> Kept {
     let key = known.sandbox.project.set_up.as_ref().and_then(|set_up| set_up.key.clone());
     let locks = (0..LOCKS).find(|locks| key.as_ref().is_some_and(|key| key.hash == hash(*locks)));

@@ -1,5 +1,5 @@
-//! The product's machine of one delivery, as `drive` runs it. Records, machines and outcomes are kept once and named by
-//! numbers, and what a machine once made of an outcome is remembered, so that a state of the model is a few bytes.
+//! The product's machine of one delivery, as `drive` runs it. Records, machines and outcomes are stored once and have
+//! numbers, and a machine's reaction to an outcome is remembered, so that a state of the model takes a few bytes.
 //!
 //! Time stands still at [`NOW`]: when it passes, every time on record moves back instead ([`Driver::shift`]).
 
@@ -33,19 +33,19 @@ use bobbin_core::tenant::settings::Settings;
 
 use super::super::transitions::Transition;
 
-/// The place of every delivery among those of its message: which ones gave it back, the model says itself.
+/// The number of every delivery of its message: the model itself records which ones returned it.
 const RECEIVE: u32 = 1;
 
-/// The present time, always.
+/// The current time, always.
 pub const NOW: Ms = 10_000_000;
 /// Times further back are all the same.
 const PAST_MS: u64 = 1_000;
-/// The version of whatever is stored, where a state is not to tell how often something was written.
+/// The version of everything stored, if a state must not count writes.
 pub const PRESENT: u64 = 100;
-/// The version of whatever is not stored any more.
+/// The version of everything outdated.
 pub const PAST: u64 = 99;
 
-/// Small bounds, so that every one of them can be met.
+/// Small limits, so that each can be reached.
 pub const LIMITS: Limits = Limits {
     sandbox: SandboxLimits {
         idle_pause_ms: 100,
@@ -55,14 +55,14 @@ pub const LIMITS: Limits = Limits {
         start_ms: 50,
         stop_ms: 30,
         lifecycle_call_ms: 5,
-        // A new sandbox is there at once or not at all.
+        // A new sandbox exists at once or never.
         appear_ms: 0,
         ..SandboxLimits::DEFAULT
     },
-    // Histories and crash points meet set-ups; here they would only multiply the states.
+    // Histories and crash points cover set-ups; here they would only multiply the states.
     set_up: SetUpLimits { all_ms: 0, ..SetUpLimits::DEFAULT },
     share: ShareLimits {
-        // Looks at who works in a sandbox have their bound by the age of a message ([`Item::Aged`]).
+        // The age of a message ([`Item::Aged`]) bounds the polls of who works in a sandbox.
         busy_ms: 100_000,
         ..ShareLimits::DEFAULT
     },
@@ -84,14 +84,15 @@ pub const LIMITS: Limits = Limits {
     retry: RetryLimits { attempts: 3, backoff_ms_max: 20, ..RetryLimits::DEFAULT },
     record: RecordLimits { timeline: 0, ..RecordLimits::DEFAULT },
     tenant: TenantLimits {
-        // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
+        // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories cover
+        // it.
         sandboxes: 0,
         ..TenantLimits::DEFAULT
     },
     ..Limits::DEFAULT
 };
 
-/// The minting under which a prompt is sent into the run of another turn.
+/// The minting of ids for a prompt that is sent into another turn's run.
 pub const STEERED_MINT: u8 = 7;
 
 /// A numbered set.
@@ -124,7 +125,7 @@ pub type MachineNo = u32;
 /// Number of an event.
 pub type EventNo = u32;
 
-/// Where every delivery begins.
+/// The start of every delivery.
 pub const START: MachineNo = 0;
 
 /// A message of the model: its place in the order of acceptance, or a sweep.
@@ -133,33 +134,33 @@ pub enum Item {
     Message(u8),
     /// The same, accepted long ago.
     Aged(u8),
-    /// The notice of a message that ended among the dead letters.
+    /// The notice of a dead-lettered message.
     DeadLetter(u8),
     Sweep,
 }
 
-/// Whose step it is, and when.
+/// The worker and time of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Asked {
     pub item: Item,
-    /// Tells deliveries of one item apart.
+    /// Distinguishes deliveries of one item.
     pub delivery: u8,
     /// The message is visible to others again.
     pub lapsed: bool,
-    /// How often ids were minted for this item: each time other ones, as time passes.
+    /// How often ids were minted for this item: new ones each time, as time passes.
     pub mints: u8,
 }
 
-/// The result of a step, in numbers; of control flags bit n says that message n carries a cancel flag.
+/// The result of a step, in numbers; bit n of the control flags: message n has a cancel flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Came {
     Read {
         record: SessionNo,
         flags: u8,
-        /// The delivery before has left its word.
+        /// The delivery before has left its state.
         parked: bool,
     },
-    /// The same, once managers have switched the making ready of the project off.
+    /// The same after managers have switched the project's set-up off.
     ReadOff {
         record: SessionNo,
     },
@@ -175,11 +176,11 @@ pub enum Came {
         used: MicroUsd,
     },
     Done(EventNo),
-    /// Of a piece of work and its card.
+    /// The results of a piece of work and its card.
     Both(EventNo, EventNo),
 }
 
-/// Where a machine stands after that.
+/// The machine after that.
 #[derive(Debug, Clone, Copy)]
 pub struct After {
     pub machine: MachineNo,
@@ -201,18 +202,18 @@ pub struct Driver {
     aged: Vec<Message>,
     notices: Vec<Message>,
     sweep: Message,
-    /// How agents are run in the stack.
+    /// The stack's runtime mode.
     runtime: RuntimeMode,
-    /// The forge, and what its tenant has opened of it.
+    /// The forge, and what it has open to its tenant.
     forge: Option<BoundForge>,
     settings: Settings,
-    /// The same, once managers have switched the making ready of a project off.
+    /// The same after managers have switched a project's set-up off.
     off: Settings,
     limits: &'static Limits,
     tables: Mutex<Tables>,
 }
 
-/// What is accepted, in order.
+/// The accepted messages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Prompt,
@@ -230,13 +231,13 @@ pub fn prompt(repo: Option<&str>) -> Work {
     })
 }
 
-/// Who says everything.
+/// The person who says everything.
 pub fn person() -> Person {
     Person { id: "ann".into(), name: "ann".into() }
 }
 
 impl Driver {
-    /// For one thread.
+    /// A driver for one thread.
     pub fn new(kinds: &[Kind], runtime: RuntimeMode) -> Self {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let work = |kind: &Kind| match kind {
@@ -250,7 +251,7 @@ impl Driver {
         Self { runtime, ..Self::of(&thread, all) }
     }
 
-    /// For messages of several groups.
+    /// A driver for messages of several groups.
     pub fn of(thread: &ThreadKey, all: impl Iterator<Item = (ThreadKey, Work)>) -> Self {
         let message = |id: String, work| Message {
             id: id.into(),
@@ -297,30 +298,30 @@ impl Driver {
         }
     }
 
-    /// With a forge whose repositories are open to everybody.
+    /// Adds a forge whose repositories are open to everybody.
     pub fn at_forge(mut self, forge: BoundForge) -> Self {
         self.forge = Some(forge);
         self.settings.repositories.open(None, ALL.to_owned());
         self
     }
 
-    /// With other bounds.
+    /// Sets other limits.
     pub fn within(self, limits: &'static Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// With managers who may switch the making ready of this repository's project off.
+    /// Lets managers switch this repository's set-up off.
     pub fn with_switch(mut self, repository: &str) -> Self {
         self.off.environments.set(repository, OFF);
         self
     }
 
-    /// Everything that is accepted, in order.
+    /// All accepted messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// From now on these are set.
+    /// Sets these budgets from now on.
     pub fn set_budgets(&mut self, budgets: Budgets) {
         self.settings.budgets = budgets;
         self.tables().steps.clear();
@@ -346,12 +347,12 @@ impl Driver {
         (*self.tables().events.all[number as usize]).clone()
     }
 
-    /// The transitions that were decided on so far.
+    /// The transitions decided so far.
     pub fn transitions(&self) -> BTreeSet<Transition> {
         self.tables().transitions.clone()
     }
 
-    /// The highest version that any session came to.
+    /// The highest version of any session.
     pub fn version_most(&self) -> u64 {
         self.tables().sessions.all.iter().map(|session| session.version).max().unwrap_or(0)
     }
@@ -373,7 +374,7 @@ impl Driver {
         self.session_no(session)
     }
 
-    /// Lets time pass for what a machine knows.
+    /// Lets time pass for a machine's knowledge.
     pub fn shift_machine(&self, number: MachineNo, by_ms: u64) -> MachineNo {
         let mut machine = (*self.machine(number)).clone();
         match &mut machine {
@@ -416,7 +417,7 @@ impl Driver {
         }
     }
 
-    /// What the product asks for.
+    /// The product's next request.
     pub fn step<'a>(&self, machine: &'a Machine, item: Item, lapsed: bool) -> Step<'a> {
         machine.step(now(lapsed), &self.delivery(item, 0))
     }
@@ -471,7 +472,7 @@ impl Driver {
         }
     }
 
-    /// Tells the product.
+    /// Gives the product the result.
     pub fn after(&self, machine: MachineNo, came: Came, asked: Asked) -> After {
         if let Some(after) = self.tables().steps.get(&(machine, came, asked)) {
             return *after;
@@ -479,7 +480,7 @@ impl Driver {
         let before = self.machine(machine);
         let delivery = self.delivery(asked.item, asked.delivery);
         let outcome = self.outcome(came, delivery.message);
-        // What is decided on, and by which record.
+        // What the decision is about, and the record that it uses.
         let seen = match (&*before, &outcome) {
             (Machine::Start, StepOutcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), NOW);
@@ -490,7 +491,7 @@ impl Driver {
                 Cause::Done(_, event) => Some((Some(event.clone()), known.session.clone())),
                 Cause::Delivered | Cause::Both { .. } => None,
             },
-            // The same is decided on the sandbox as somebody else has left it.
+            // The same decision on the sandbox as somebody else left it.
             (Machine::Overtaken { known, cause }, StepOutcome::Loaded(Ok(found))) => {
                 let stored = found.session.as_ref();
                 let sandbox = stored.map(|stored| stored.sandbox.clone());
@@ -498,12 +499,12 @@ impl Driver {
                     Session { sandbox: sandbox.unwrap_or_default(), ..known.session.clone() };
                 Some((event_of(cause), seen))
             }
-            // The same is decided once more, knowing the sum.
+            // The same decision again, with the sum known.
             (
                 Machine::Write { known, cause, .. },
                 StepOutcome::Saved(Ok(Saved::OverBudget { .. })),
             ) => Some((event_of(cause), known.session.clone())),
-            // What is decided is decided on the work; the card beside it is told of like any.
+            // Decisions are made on the work; the card beside it is reported like any other.
             (Machine::Act { known, .. }, StepOutcome::Done(performed))
             | (Machine::Act { known, .. }, StepOutcome::BothDone { work: performed, .. }) => {
                 Some((Some(performed.event.clone()), known.session.clone()))
@@ -512,7 +513,7 @@ impl Driver {
         };
         let mut after = (*before).clone().after(outcome, now(asked.lapsed), &delivery);
         let mut minted = false;
-        // How often it has decided would tell places apart that are the same.
+        // The number of its decisions would distinguish equal places.
         let decided = match &mut after {
             Machine::Write { known, decision, .. } => {
                 known.decisions = 0;
@@ -546,7 +547,7 @@ impl Driver {
         &self.messages[usize::from(message)].id
     }
 
-    /// The flag of a message that waits.
+    /// The flag of a waiting message.
     pub fn queued(&self, message: u8) -> Queued {
         let message = &self.messages[usize::from(message)];
         let prompt = match &message.work {
@@ -556,14 +557,14 @@ impl Driver {
         Queued { by: person(), accepted_at_ms: 0, card: None, refused: false, prompt }
     }
 
-    /// Which message a turn belongs to, or what is said at a message's notice.
+    /// The message of a turn, or of what a message's notice says.
     pub fn turn_of(&self, id: &str) -> Option<u8> {
         let id = id.strip_prefix('b').unwrap_or(id);
         let at = self.messages.iter().position(|message| message.id == id)?;
         u8::try_from(at).ok()
     }
 
-    /// A number for the delivery that no holder of a lease has.
+    /// A delivery number that no lease holder has.
     pub fn fresh_delivery(&self, record: SessionNo, item: Item, other: Option<u8>) -> u8 {
         let session = self.session(record);
         let message = self.message(item);
@@ -631,14 +632,14 @@ fn ids_of(stage: &mut Stage) -> Option<&mut PromptIds> {
     }
 }
 
-/// Gives what was decided the model's own ids of prompts, and takes from it what would tell equal states apart. Whether
-/// ids were minted.
+/// Gives a decision the model's own prompt ids and removes what would distinguish equal states. Returns whether ids
+/// were minted.
 fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> bool {
     let turn = session.turn.as_mut();
     let own = turn.and_then(|turn| ids_of(&mut turn.stage));
     let minted =
         own.zip(mint).map(|(ids, message)| *ids = PromptIds { message, part: String::new() });
-    // Under ids of its own, so that a prompt that was sent into a run and then again in its own turn is seen as two.
+    // Under its own ids, so that a prompt sent into a run and again in its own turn is seen as two.
     let mut renamed = Vec::new();
     for steered in session.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
         let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
@@ -649,7 +650,7 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
     for ended in &mut session.ended {
         ended.at_ms = 0;
     }
-    // How long it has worked there matters after days alone.
+    // How long it has worked there matters only after days.
     for one in &mut session.sandbox.sharing.in_use {
         one.since_ms = NOW;
     }
@@ -691,7 +692,7 @@ pub fn with_agent(session: &Session) -> bool {
     session.turn.as_ref().is_some_and(|turn| turn.stage.is_with_agent())
 }
 
-/// What a machine knows of its thread and sandbox.
+/// A machine's knowledge of its thread and sandbox.
 pub fn knows(machine: &Machine) -> Option<&Session> {
     match machine {
         Machine::Start | Machine::End(_) => None,
@@ -702,7 +703,7 @@ pub fn knows(machine: &Machine) -> Option<&Session> {
     }
 }
 
-/// Does something with all that a machine knows.
+/// Applies this to everything that a machine knows.
 pub fn each_known(machine: &mut Machine, mut act: impl FnMut(&mut Session)) {
     match machine {
         Machine::Start | Machine::End(_) => {}

@@ -7,78 +7,78 @@ pub enum Fault {
     NoCondition,
     /// A create makes a sandbox of a new name each time.
     RandomNames,
-    /// The effect goes out before its intent is on record.
+    /// The effect happens before its intent is on record.
     EffectBeforeIntent,
-    /// The agent takes a prompt with ids that it has as a new one.
+    /// The agent takes a prompt with known ids as a new one.
     NoPromptId,
-    /// The chat takes a post with a key that it has as a new one.
+    /// The chat takes a post with a known key as a new one.
     NoPostId,
-    /// The sweeper stops what it saw idle, past the queue.
+    /// The sweeper itself stops an idle sandbox, without the queue.
     SweeperStopsDirectly,
-    /// That one look or call does not find a sandbox is believed.
+    /// A single check or call that does not find a sandbox is believed.
     OneLookIsBelieved,
     /// The orphan hunt reads the record before it lists the provider.
     ReadBeforeList,
     /// Nobody looks for orphans.
     NoHunt,
-    /// Stop is a message behind the run.
+    /// Stop is a message that waits behind the run.
     StopThroughTheQueue,
     /// The next follow window does not know that the prompt was sent.
     SliceWithoutCursor,
-    /// A worker whose message is visible to others goes on performing effects.
+    /// A worker whose message is visible to others continues to perform effects.
     ZombiesAct,
-    /// Of a prompt that may have arrived it is said that it has not.
+    /// A prompt that may have arrived is reported as not sent.
     DoubtIsNo,
-    /// What may have been sent is sent again without a look, and an answer is looked for behind its prompt in time.
+    /// A prompt that may have been sent is sent again without a check, and its answer is searched after it in time.
     SentAgainUnseen,
-    /// A run that no turn follows any more is said to be over, and is not.
+    /// An abandoned run is reported as over, and is not.
     RunsAreLeft,
-    /// An abort ends whatever the agent does when it arrives.
+    /// An abort ends whatever the agent is doing when it arrives.
     AbortsHitAnything,
-    /// A dead letter is taken away once its notice has been sent.
+    /// A dead letter is deleted as soon as its notice is sent.
     LettersGoUnread,
-    /// Stacks are told apart by their names alone.
+    /// Only their names distinguish stacks.
     StacksByName,
-    /// A delivery of a running turn that died is taken for a follow window that is over.
+    /// A crashed delivery of a running turn counts as a follow window that has ended.
     CrashesUncounted,
-    /// The lease of who stops or deletes, or brings up, never ends.
+    /// The lease of a stop, deletion or start never ends.
     EndlessLease,
-    /// Nobody looks at the lease of another delivery.
+    /// Nobody checks the lease of another delivery.
     UnseenLease,
-    /// Who begins a turn does not look whether its workspace is free.
+    /// A turn begins without a check that its workspace is free.
     UncheckedWorkspace,
-    /// Who stops a sandbox does not look who works in it.
+    /// A sandbox is stopped without a check of who works in it.
     UnseenUse,
-    /// The link of a thread is changed past its group, whatever runs.
+    /// A thread's link is changed outside its group, whatever runs.
     LinkAtOnce,
     /// A branch is moved wherever it is.
     PushesOverAnything,
-    /// What the sandbox has is pushed, whatever was shown.
+    /// The sandbox's state is pushed, whatever was shown.
     PushesUnshown,
-    /// A pull request is opened without a look for an earlier one, and the forge takes a second.
+    /// A pull request is opened without a check for an earlier one, and the forge accepts a second.
     OpensUnseen,
-    /// The chat says that it has taken an edit, and has not.
+    /// The chat accepts an edit and drops it.
     EditsAreLost,
-    /// A poll sees what was there before.
+    /// A poll sees an old state.
     PollsSeeThePast,
-    /// What is set aside is added to a sum, whatever that is.
+    /// A reservation is added to a sum without a check.
     SumsUnasked,
-    /// What a turn has set aside and not spent is kept.
+    /// A turn's unspent reservation is kept.
     NothingGivenBack,
-    /// Who makes a prebuild does not see of what the one on record was made.
+    /// A builder does not check what the recorded prebuild was made from.
     BuiltAgain,
-    /// A builder has the runtime of the stack, and with that its keys.
+    /// A builder has the stack's runtime, and so its keys.
     KeyedBuilders,
-    /// That a snapshot is gone is answered like an outage.
+    /// A missing snapshot is reported like an outage.
     GoneIsAnOutage,
-    /// The oldest snapshot gives way to a prebuild, even one that a person made.
+    /// The oldest snapshot is deleted for a prebuild, even a person's.
     AnythingGivesWay,
-    /// Who makes room for a prebuild does not ask what is on record.
+    /// Room for a prebuild is made without a check of the record.
     RecordedGivesWay,
-    /// A request for a prebuild does not say which one is of no use.
+    /// A request for a prebuild does not name the useless one.
     UselessUnsaid,
     /// A snapshot is on record only once it is ready.
     UnfinishedUnkept,
-    /// How a build has ended is not on record.
+    /// The result of a build is not on record.
     ResultsUnkept,
 }

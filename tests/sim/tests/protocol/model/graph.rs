@@ -1,4 +1,4 @@
-//! The rows of one thread: what is explored, what must come about, and which faults are planted.
+//! The rows of one thread: what is explored, what must occur, and the planted faults.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ impl Explored for System {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
                 killed <= (LIMITS.retry.attempts as usize + 1) * w.system.kinds.len()
             }),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
             Property::sometimes("answered after a crash", |w: &Walk<Self>, s: &State| {
                 s.left.crashes < w.system.budget.crashes && ended(w, s, Ending::Answered)
@@ -134,7 +134,7 @@ impl Explored for System {
 const STOP: &str = "a stop does not wait for a slice";
 const ANSWERED: &str = "what the agent has answered is not told as failed";
 const GIVEN_UP: &str = "a run that kills whoever follows it is given up";
-/// A row: what is accepted, what may go wrong, and what must come about.
+/// A row: the accepted messages, the trouble, and what must occur.
 struct Row {
     name: &'static str,
     kinds: &'static [Kind],
@@ -317,7 +317,7 @@ const ROWS: [Row; 20] = [
     },
 ];
 
-/// A design fault, the row in which it is switched on, and the property that finds it.
+/// A design fault, its row, and the properties that find it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 19] = [
@@ -450,7 +450,7 @@ pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Trans
     few.map(|row| explored(row, RuntimeMode::OpenCode))
 }
 
-/// Rows that are explored with the daemon's agents too: those in which a prompt is sent more than once, or ended.
+/// Rows that also run with the daemon's agents: a prompt is sent more than once, or ended.
 const BY_THE_DAEMON: [&str; 6] = [
     "broken_connections",
     "broken_steered_runs",

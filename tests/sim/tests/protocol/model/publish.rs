@@ -34,29 +34,29 @@ pub use rows::{transitions_of_few_states, trials};
 const BASE: &str = "https://git.example.com";
 const REPOSITORY: &str = "acme/api";
 
-/// What may go wrong, or be done by people, how often.
+/// How often each trouble or action may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Budget {
     pub crashes: u8,
     pub lapses: u8,
     /// Calls of a worker that has crashed, which arrive later.
     pub late: u8,
-    /// Commits that a person puts on the branch.
+    /// People's commits on the branch.
     pub commits: u8,
     /// Pull requests that a person merges or closes, and branches that a person deletes.
     pub ends: u8,
-    /// Times at which files change in the sandbox.
+    /// Changes of files in the sandbox.
     pub works: u8,
 }
 
-/// What is accepted, in order.
+/// The accepted messages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Somebody wants to see what would be published.
+    /// Somebody asks what would be published.
     Show,
     /// Somebody presses on the proposal of this work.
     Press(u8),
-    /// Not accepted in order: a hint at the pull request, whenever its card is not true.
+    /// Not in order: a hint at the pull request, while its card is outdated.
     Watch,
 }
 
@@ -76,16 +76,16 @@ struct Worker {
     machine: MachineNo,
 }
 
-/// Commits of people, each a bit.
+/// People's commits, a bit each.
 type Persons = u8;
 
 /// The files in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Files {
     work: u8,
-    /// What they follow.
+    /// The commits that they follow.
     has: Persons,
-    /// What was brought beside the checkout.
+    /// The commits that were fetched beside the checkout.
     brought: Persons,
 }
 
@@ -102,7 +102,7 @@ struct Branch {
     card: Option<PullRequestState>,
 }
 
-/// A call on its way to the forge.
+/// A call to the forge that has not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Call {
     Push {
@@ -127,7 +127,7 @@ pub struct State {
     accepted: u8,
     files: Files,
     branches: Vec<Branch>,
-    /// What each commit of a person has, itself among it.
+    /// The commits in each of a person's commits, itself included.
     persons: Vec<Persons>,
     late: Option<Call>,
     facts: Vec<Fact>,
@@ -142,16 +142,16 @@ pub enum Action {
     Hint,
     Deliver,
     Step(usize),
-    /// The call of this worker's effect is sent, and the worker dies.
+    /// This worker sends its effect's call and crashes.
     Send(usize),
     /// The call arrives.
     Land,
     Crash(usize),
     Lapse(usize),
     TimePasses,
-    /// Files change in the sandbox: what was brought is merged.
+    /// Files change in the sandbox: fetched commits are merged.
     FilesChange,
-    /// A person puts a commit on the branch.
+    /// A person pushes a commit to the branch.
     PersonPushes,
     PersonMerges,
     PersonCloses,
@@ -162,7 +162,7 @@ fn thread() -> ThreadKey {
     ThreadKey::discord("1", "2").expect("valid")
 }
 
-/// The commit of a work.
+/// The commit of this work.
 fn commit(work: u8) -> String {
     format!("{work:040x}")
 }
@@ -242,14 +242,14 @@ impl Publishing {
         self.driver.session(s.record)
     }
 
-    /// The branch on record, as it is at the forge.
+    /// The recorded branch, at the forge.
     fn branch<'s>(&self, s: &'s mut State) -> Option<&'s mut Branch> {
         let record = self.record(s);
         let name = &record.published.publication.as_ref()?.branch;
         s.branches.iter_mut().find(|branch| branch.name == *name)
     }
 
-    /// Whether the next message can come: only a proposal that stands in the thread can be pressed on.
+    /// Whether the next message can come: a press needs a proposal in the thread.
     fn can_accept(&self, s: &State) -> bool {
         match self.kinds.get(usize::from(s.accepted)) {
             Some(Kind::Show) => true,
@@ -270,8 +270,8 @@ impl Publishing {
         (branch.card != branch.pull && !is_coming).then_some(message)
     }
 
-    /// Every open pull request has a card, and every card shows how its pull request stands. One that a person ended
-    /// before Bobbin knew that it was open has none: the thread is told how it was found.
+    /// Every open pull request has a card, and every card shows its state. A pull request that a person ended before
+    /// Bobbin knew about it has none: the thread is told of its end.
     fn has_true_cards(&self, s: &State) -> bool {
         let is_true = |branch: &Branch| {
             let is_open = branch.pull == Some(PullRequestState::Open);
@@ -288,7 +288,7 @@ impl Publishing {
             && s.late.is_none()
     }
 
-    /// Nothing is under way, everybody was answered, and the record names what is at the forge.
+    /// Nothing is under way, everybody was answered, and the record matches the forge.
     fn converged(&self, s: &State) -> bool {
         self.quiet(s) && self.has_true_cards(s) && promises::check(&self.history(s, true)).is_ok()
     }
@@ -311,7 +311,7 @@ impl Publishing {
         History { accepted, facts, end, ..History::default() }
     }
 
-    /// Until the lease of a worker that is gone has ended.
+    /// Time until the lease of a crashed worker ends.
     fn next_deadline_ms(&self, s: &State) -> Option<u64> {
         let until_ms = self.record(s).sandbox.lease.as_ref()?.until_ms;
         (until_ms > NOW).then(|| until_ms - NOW)
@@ -357,7 +357,7 @@ impl Publishing {
         self.deeds(s, actions);
     }
 
-    /// What people can do at the forge.
+    /// Actions of people at the forge.
     fn deeds(&self, s: &State, actions: &mut Vec<Action>) {
         let record = self.record(s);
         let Some(publication) = &record.published.publication else {
@@ -446,7 +446,7 @@ impl Publishing {
         s.persons.push(has);
     }
 
-    /// A person merges or closes the pull request, or deletes the branch, with which the forge closes it.
+    /// A person merges or closes the pull request, or deletes the branch, which closes it.
     fn person_ends(&self, s: &mut State, to: Option<PullRequestState>) {
         s.left.ends -= 1;
         let Some(branch) = self.branch(s) else {
@@ -502,7 +502,7 @@ impl Publishing {
     }
 
     fn give_back(s: &mut State, slot: usize, done: bool) {
-        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        // An expired receipt is invalid: neither deleting nor retrying works with it.
         if s.workers[slot].take().is_none_or(|worker| worker.lapsed) {
             return;
         }
@@ -526,7 +526,7 @@ impl Publishing {
         }
     }
 
-    /// Writes what is expected to stand still; of all others who know it, that is past then.
+    /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let stored = self.record(s);
         let stands = |expected: Option<u64>, version: u64| expected.is_none_or(|it| it == version);
@@ -551,7 +551,7 @@ impl Publishing {
             let mut machine = (*self.driver.machine(worker.machine)).clone();
             each_known(&mut machine, |known| {
                 let version = |version: &mut u64| {
-                    // The writer knows what stands now under the versions after those that it read.
+                    // The writer knows the new state under the versions after those that it read.
                     if at == slot {
                         *version = PRESENT;
                     } else if *version == PRESENT {
@@ -569,7 +569,7 @@ impl Publishing {
         }
     }
 
-    /// The call with which a worker is about to change something at the forge; `None` if there is none, or a look
+    /// The call with which a worker is about to change something at the forge; `None` if there is none, or a check
     /// before it would find that it need not, or must not, be sent.
     fn call(&self, s: &State, worker: &Worker) -> Option<Call> {
         let machine = self.driver.machine(worker.machine);

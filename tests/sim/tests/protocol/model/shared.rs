@@ -1,5 +1,5 @@
-//! The model of sandboxes in which several threads work: two threads, their sandboxes' own groups, two workers, sweeps,
-//! crashes and a person who wants the sandbox stopped or deleted in the middle of it all.
+//! The model of shared sandboxes: two threads, their sandboxes' own groups, two workers, sweeps, crashes, and a person
+//! who wants the sandbox stopped or deleted at any moment.
 //!
 //! What one thread meets alone (Stop, steering, cut paths, dead letters, the orphan hunt) is the other model's.
 //! Versions say only whether what a worker knows is still what is stored, so that a state does not tell how often
@@ -22,44 +22,44 @@ use super::faults::Fault;
 
 pub use rows::{transitions_of_few_states, trials};
 
-/// Threads, and sandboxes of their own.
+/// Threads, each with its own sandbox.
 const THREADS: usize = 2;
 /// Generations of each sandbox, at most.
 const GENERATIONS: usize = 3;
-/// Messages of one system, at most, its sweeps among them.
+/// Most messages of one system, including its sweeps.
 const MESSAGES: usize = 9;
 
-/// A group of the queue: a thread's, or behind those a sandbox's.
+/// A group of the queue: a thread's, or after those a sandbox's.
 type Group = usize;
 
-/// What may go wrong, or come, how often.
+/// How often each trouble or message may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Budget {
     pub crashes: u8,
     pub lapses: u8,
-    /// Sweeps that nothing called for.
+    /// Sweeps without a reason.
     pub sweeps: u8,
-    /// Operations for which the turns in the sandbox take too long.
+    /// Operations that wait too long for the sandbox's turns.
     pub ages: u8,
 }
 
-/// What is accepted, in order: a prompt of a thread, or what somebody wants of the first one's sandbox.
+/// The accepted messages, in order: a thread's prompt, or an operation on the first one's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Prompt(usize),
     Operate(Operation),
 }
 
-/// How the threads stand to each other.
+/// How the threads share sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The first one alone, in a sandbox without a name.
+    /// Only the first one, in an unnamed sandbox.
     Private,
     /// Each in its own sandbox.
     Apart,
     /// Both in the common checkout of the first one's.
     Common,
-    /// The second one in a worktree of its own.
+    /// The second one in its own worktree.
     Worktrees,
 }
 
@@ -99,28 +99,28 @@ enum Run {
     Aborted,
 }
 
-/// What agent and chat know of a message.
+/// What agent and chat know about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Known {
     run: Run,
-    /// Where it runs: whose sandbox, which generation, and whether in the common checkout.
+    /// Where it runs: whose sandbox, its generation, and whether in the common checkout.
     home: u8,
     generation: u8,
     common: bool,
-    /// Bit n: the agent has the ids of the n-th minting.
+    /// Bit n: the agent has the ids of minting n.
     ids: u8,
     mints: u8,
     card: u8,
     chunk: u8,
     notice: u8,
     told: Option<Ending>,
-    /// Steps that its runs have taken, where they cost.
+    /// Steps of its runs, if they cost something.
     steps: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Each thread's record, and each sandbox's, beside an empty other half.
+    /// Each thread's and each sandbox's record, with the other half empty.
     threads: [SessionNo; THREADS],
     homes: [SessionNo; THREADS],
     queues: [Vec<Item>; 2 * THREADS],
@@ -132,7 +132,7 @@ pub struct State {
     order: Vec<(u8, u8)>,
     accepted: u8,
     left: Budget,
-    /// Bit n: thread n was told what became of its sandbox.
+    /// Bit n: thread n was told what happened to its sandbox.
     told: u8,
     hits: u8,
     /// Two turns worked in one workspace.
@@ -152,7 +152,7 @@ pub enum Action {
     Step(usize),
     Crash(usize),
     Lapse(usize),
-    /// The operation at the head of this group has waited for as long as it waits.
+    /// The operation at the head of this group has waited for the full time.
     Age(Group),
     TimePasses,
     /// Only with [`Fault::LinkAtOnce`].
@@ -171,7 +171,7 @@ impl Shared {
     pub fn new(share: Share, kinds: &[Kind], budget: Budget, fault: Option<Fault>) -> Self {
         let repo = (share != Share::Common).then_some("acme/api");
         let mut kinds = kinds.to_vec();
-        // Each thread has had a turn before.
+        // Each thread has had a turn.
         let warm = if share == Share::Private { 1 } else { THREADS };
         kinds.splice(0..0, (0..warm).map(Kind::Prompt));
         let accepted = kinds.iter().map(|kind| match kind {
@@ -219,7 +219,7 @@ impl Shared {
         shared
     }
 
-    /// The first thread's sandbox gets a name, and the second thread goes there.
+    /// The first thread's sandbox gets a name, and the second thread connects to it.
     fn share(&self, s: &mut State) {
         let mut home = (*self.driver.session(s.homes[0])).clone();
         home.sandbox.sharing.name = "front".parse::<SandboxName>().ok();
@@ -231,7 +231,7 @@ impl Shared {
         s.threads[1] = self.driver.session_no(beside);
     }
 
-    /// Goes on until nothing is under way, with nothing that goes wrong.
+    /// Runs until nothing is under way, without trouble.
     fn undisturbed(&self, mut s: State) -> State {
         loop {
             let mut actions = Vec::new();
@@ -256,7 +256,7 @@ impl Shared {
         self.driver.session(s.homes[at])
     }
 
-    /// Whose sandbox this is.
+    /// The place of this sandbox.
     fn home_of(session: &Session) -> usize {
         usize::from(session.sandbox_at_hand() != thread(0).sandbox())
     }
@@ -276,7 +276,8 @@ impl Shared {
             && s.workers.iter().all(Option::is_none)
     }
 
-    /// Nothing is under way, every thread has what it was promised, and nobody is said to work or wait in a sandbox.
+    /// Nothing is under way, every thread has got its answers, and no record says that somebody works or waits in a
+    /// sandbox.
     fn converged(&self, s: &State) -> bool {
         let is_free = |at: usize| {
             let home = self.home(s, at);
@@ -288,7 +289,7 @@ impl Shared {
             && (0..THREADS).all(|at| promises::check(&self.history(s, at, true)).is_ok())
     }
 
-    /// Messages of a thread in their order, and behind them what was wanted of its sandbox.
+    /// A thread's messages in order, then the operations on its sandbox.
     fn messages(&self, at: usize) -> Vec<u8> {
         let is_its = |kind: &Kind| match kind {
             Kind::Prompt(of) => *of == at,
@@ -298,7 +299,7 @@ impl Shared {
         all.filter(|(_, kind)| is_its(kind)).map(|(message, _)| message).collect()
     }
 
-    /// What the promises look at: one thread, and the sandbox that was made for it.
+    /// The history for the promises: one thread and its first sandbox.
     fn history(&self, s: &State, at: usize, at_end: bool) -> History {
         let (record, home) = (self.record(s, at), self.home(s, at));
         let messages = self.messages(at);
@@ -307,7 +308,7 @@ impl Shared {
         let generation = home.sandbox.generation;
         if generation > 0 {
             let live = s.provided[at].iter().filter(|one| one.there).count();
-            // Of one generation there is one at most, by its name: what counts is that there is no other.
+            // A generation exists once at most, by its name: what matters is that there is no other.
             facts.push(Fact::Live(live));
         }
         facts.extend(s.order.iter().filter_map(|(message, generation)| {
@@ -369,7 +370,7 @@ impl Shared {
         }
     }
 
-    /// Until something is due; of who waits for a lease, or in line, until that is over.
+    /// Time until something is due, or until a wait for a lease or in line is over.
     fn next_deadline_ms(&self, s: &State) -> Option<u64> {
         let rests = s.queues.iter().all(Vec::is_empty);
         let mut all: Vec<Ms> = Vec::new();
@@ -404,7 +405,7 @@ impl Shared {
                 Some(at) => self.home(s, at).sandbox.version > 0,
             };
             let is_due = self.is_due(s, group);
-            // A thread's own record is swept when it is due alone, its sandbox whenever that comes.
+            // A thread's own record is swept only when due; its sandbox at any time.
             let by_chance = s.left.sweeps > 0 && group == THREADS;
             let comes = is_due && !self.is_capped || by_chance;
             if s.queues[group].is_empty() && stored && comes {
@@ -434,7 +435,7 @@ impl Shared {
                 }
             }
         }
-        // Nothing of a turn's money waits for a time, and what a sandbox becomes later would double the states.
+        // No money of a turn waits for a time, and a sandbox's later states would double the states.
         if Self::calm(s) && !self.is_capped && self.next_deadline_ms(s).is_some() {
             actions.push(Action::TimePasses);
         }

@@ -40,7 +40,7 @@ const QUEUE: usize = 6;
 /// Prompts that reached agents, as far as they are told apart.
 const ORDER: usize = 5;
 
-/// What may go wrong, or come, how often.
+/// How often each trouble or message may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Budget {
     pub crashes: u8,
@@ -49,25 +49,25 @@ pub struct Budget {
     pub sweeps: u8,
     pub windows: u8,
     pub stops: u8,
-    /// Wishes to have a waiting prompt sent at once.
+    /// Requests to send a waiting prompt at once.
     pub nows: u8,
     pub losses: u8,
     pub hunts: u8,
-    /// Sendings of a prompt of which nobody hears whether they arrived.
+    /// Prompts whose arrival stays unknown to the sender.
     pub doubts: u8,
-    /// Calls of the agent that do not get through while it goes on.
+    /// Calls that do not reach the agent while it continues.
     pub cuts: u8,
-    /// Looks and calls that do not find a sandbox which is there.
+    /// Checks and calls that do not find an existing sandbox.
     pub lies: u8,
-    /// Crashes of who follows a run.
+    /// Crashes of a run's follower.
     pub kills: u8,
-    /// Messages that the queue gives up, notices too.
+    /// Messages that the queue gives up, including notices.
     pub deaths: u8,
-    /// Hunts of another stack of the same name, at the same provider.
+    /// Hunts of another stack of the same name at the same provider.
     pub namesakes: u8,
-    /// The provider may take its time.
+    /// The provider may act late.
     pub late: bool,
-    /// A person's abort may take its time.
+    /// A person's abort may arrive late.
     pub late_aborts: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct System {
     pub budget: Budget,
     pub fault: Option<Fault>,
     pub version_max: u64,
-    /// How agents are run.
+    /// The runtime mode.
     pub runtime: RuntimeMode,
     pub driver: Driver,
 }
@@ -89,13 +89,13 @@ pub enum Entry {
     Stop(u8),
 }
 
-/// How far something that a machine asked for is.
+/// The progress of a machine's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Half {
     Todo,
-    /// The provider has been asked, and has not answered.
+    /// The provider was asked and has not answered.
     Asked,
-    /// The result of it.
+    /// The result.
     Over(EventNo),
 }
 
@@ -104,11 +104,11 @@ pub struct Worker {
     pub item: Item,
     delivery: u8,
     pub lapsed: bool,
-    /// The delivery before has left its word.
+    /// The delivery before has left its state.
     parked: bool,
-    /// Where it stands: before its next await.
+    /// The machine, before its next await.
     pub machine: MachineNo,
-    /// The effect that it asks for, or the work of two.
+    /// The effect that it requests, or the work of two.
     work: Half,
     card: Half,
 }
@@ -118,7 +118,7 @@ pub struct Sandbox {
     /// More than one only with [`Fault::RandomNames`].
     pub copies: u8,
     pub running: bool,
-    /// The repository stands in it.
+    /// The repository is cloned.
     cloned: bool,
     server: bool,
 }
@@ -128,24 +128,24 @@ pub enum Run {
     #[default]
     None,
     Going,
-    /// Its server went away.
+    /// Its server stopped.
     Broken,
     Done,
-    /// Answered, and its prompt was sent once more: OpenCode moves that behind the answer.
+    /// Answered, and its prompt was sent again: OpenCode moves it behind the answer.
     Moved,
     Aborted,
 }
 
-/// What agent and chat know of a message.
+/// What agent and chat know about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Known {
     pub run: Run,
     generation: u8,
-    /// Bit n: the agent has the ids of the n-th minting.
+    /// Bit n: the agent has the ids of minting n.
     ids: u8,
     mints: u8,
     card: u8,
-    /// New posts that called who asked at an end.
+    /// New posts at an end that mentioned the asker.
     called: u8,
     rolled: u8,
     call: u8,
@@ -161,7 +161,7 @@ pub enum Hunt {
     Judged(u8),
 }
 
-/// What the provider may do late.
+/// The calls that the provider may carry out late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
     Create,
@@ -169,7 +169,7 @@ pub enum Call {
     Delete,
 }
 
-/// A call on its way to the provider.
+/// A call to the provider that has not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Late {
     call: Call,
@@ -182,13 +182,13 @@ pub struct State {
     pub record: SessionNo,
     flags: u8,
     pressed: u8,
-    /// Bit n: message n is wanted at once.
+    /// Bit n: somebody wants message n sent at once.
     now: u8,
-    /// Bit n: it was sent into the run of another.
+    /// Bit n: it was sent into another turn's run.
     pub steered: u8,
     pub queue: Vec<Entry>,
     pub in_flight: bool,
-    /// The message whose last delivery has left its word.
+    /// The message whose last delivery has left its state.
     parked: Option<Item>,
     pub workers: [Option<Worker>; 2],
     pub sandboxes: [Sandbox; GENERATIONS],
@@ -199,19 +199,19 @@ pub struct State {
     hunt: Option<Hunt>,
     direct: Option<u32>,
     pub accepted: u8,
-    /// Bit n: message n lies among the dead letters.
+    /// Bit n: message n is a dead letter.
     pub letters: u8,
     pub left: Budget,
     hits: u8,
-    /// An abort on its way: the messages that it is meant for.
+    /// An abort that has not arrived: the messages that it is for.
     late_abort: Option<u8>,
-    /// A prompt reached the agent while it went on with one of an ended turn.
+    /// A prompt reached the agent while it still worked on one of an ended turn.
     astray: bool,
-    /// Bit n: the answer of message n could not be read once more.
+    /// Bit n: the answer of message n could not be read again.
     withheld: u8,
     /// Once a follow window went by after Stop was pressed.
     pub stop_ignored: bool,
-    /// Bits of the promises that are broken here.
+    /// Bits of the promises broken here.
     pub broken: u16,
 }
 
@@ -232,7 +232,7 @@ impl State {
     }
 }
 
-/// Whether a person's abort gets through to the agent.
+/// Whether a person's abort reaches the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reaches {
     Now,
@@ -247,39 +247,39 @@ pub enum Action {
     Duplicate(u8),
     Deliver,
     Step(usize),
-    /// The provider takes its time with a create, stop or delete.
+    /// The provider carries out a create, stop or delete late.
     StepLate(usize),
-    /// The card goes before its work.
+    /// The card is written before its work.
     StepCard(usize),
-    /// A call does not get through to the agent, which goes on, or comes to its end meanwhile.
+    /// A call does not reach the agent, which continues or ends meanwhile.
     Cut {
         slot: usize,
         ends: bool,
     },
-    /// A look, or a call, does not find the sandbox, which is there.
+    /// A check or call does not find the sandbox, which exists.
     Lie(usize),
-    /// Who follows a run dies of it.
+    /// The worker that follows it crashes.
     Kill(usize),
     /// The queue gives up its head.
     Die,
-    /// A worker has the dead letter of this message.
+    /// A worker receives the dead letter of this message.
     TellDead(u8),
     /// Another stack of the same name hunts for orphans.
     Namesake,
     /// A person's abort arrives.
     LandAbort,
-    /// A prompt is sent, and its sender hears nothing; it may have arrived.
+    /// A prompt is sent, and its sender gets no answer; it may have arrived.
     Doubt {
         slot: usize,
         arrives: bool,
     },
     /// A follow window of the run ends before the run does.
     Slice(usize),
-    /// The time for which a run is held is over before the run is: from then on it is only looked at.
+    /// The time to follow a run is over before the run is: from then on it is only polled.
     HoldEnds(usize),
-    /// Who holds a run lets go of it, because other work waits.
+    /// The follower lets go of a run, because other work waits.
     GiveWay(usize),
-    /// The turn's bound is over before the run is.
+    /// The turn reaches its bound before the run ends.
     NeverEnds(usize),
     Crash(usize),
     Lapse(usize),
@@ -297,7 +297,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Something that no recovery may count on.
+    /// Trouble that no recovery may depend on.
     pub const fn is_trouble(self) -> bool {
         matches!(
             self,
@@ -320,7 +320,7 @@ impl Action {
     }
 }
 
-/// What an effect is answered by a provider that does not find the sandbox.
+/// The answer to an effect from a provider that does not find the sandbox.
 const fn not_found(effect: &Effect) -> Option<Event> {
     match effect {
         Effect::Sandbox(SandboxEffect::Observe { .. } | SandboxEffect::Start) => {
@@ -337,15 +337,14 @@ const fn not_found(effect: &Effect) -> Option<Event> {
     }
 }
 
-/// How an effect came out.
+/// The result of an effect.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time")]
 enum Outcome {
     Event(Event),
     OnItsWay,
 }
 
-/// The effect that a machine asks for, or the work of two.
-/// The generation of the sandbox that a worker knows.
+/// The effect that a machine requests, or the work of two. The generation that a worker knows.
 fn generation(machine: &Machine) -> u32 {
     match machine {
         Machine::Act { known, .. } => known.session.sandbox.generation,
@@ -372,7 +371,7 @@ impl System {
         }
     }
 
-    /// The same with agents that are run so.
+    /// Sets the runtime mode.
     pub fn in_mode(self, runtime: RuntimeMode) -> Self {
         Self { driver: Driver::new(&self.kinds, runtime), runtime, ..self }
     }
@@ -414,7 +413,7 @@ impl System {
         self.driver.session(s.record)
     }
 
-    /// Nobody works on the queue's head with its visibility intact.
+    /// No worker has the queue's head with its visibility intact.
     fn calm(s: &State) -> bool {
         s.workers.iter().flatten().all(|worker| worker.lapsed)
     }
@@ -435,7 +434,7 @@ impl System {
         self.quiet(s) && promises::check(&self.history(s, true)).is_ok()
     }
 
-    /// What the promises look at.
+    /// The history for the promises.
     pub fn history(&self, s: &State, at_end: bool) -> History {
         let record = self.record(s);
         let mut facts = Vec::with_capacity(12);
@@ -527,8 +526,7 @@ impl System {
         ended.any(|turn| s.known[usize::from(turn)].run == Run::Going)
     }
 
-    /// A turn was told as failed although the agent had answered it, no message died, and one call at most did not get
-    /// through.
+    /// A turn was reported as failed although the agent had answered it, no message died, and at most one call failed.
     pub fn hides_an_answer(&self, s: &State) -> bool {
         let record = self.record(s);
         let failed =
@@ -540,7 +538,7 @@ impl System {
             && failed.any(|turn| matches!(s.known[usize::from(turn)].run, Run::Done | Run::Moved))
     }
 
-    /// Those of the listed sandboxes that the product takes for orphans, by this record. There is no grace here.
+    /// The listed sandboxes that the product takes for orphans by this record. There is no grace period here.
     fn orphans(listed: u8, record: &Session) -> u8 {
         let stored = (record.version > 0).then_some(&record.sandbox);
         let graces = Graces { young_ms: 0, vanished_ms: 0 };
@@ -687,7 +685,7 @@ impl System {
         {
             actions.push(Action::StepCard(slot));
         }
-        // Before its first read a worker has done nothing: its crash is a delivery that did not happen.
+        // Before its first read a worker has done nothing: its crash is like no delivery at all.
         if crashes {
             actions.push(Action::Crash(slot));
         }
@@ -696,7 +694,7 @@ impl System {
         }
     }
 
-    /// What may come of an effect that a worker is about to begin.
+    /// The possible outcomes of an effect that a worker is about to begin.
     fn effect_actions(
         &self,
         s: &State,
@@ -798,7 +796,7 @@ impl System {
             }
             Action::Die => {
                 s.left.deaths -= 1;
-                // The letter of the message that a notice is about is still there.
+                // The dead letter of a notice's message is still there.
                 if let Entry::Work(Item::Message(message)) = s.queue.remove(0) {
                     s.letters |= 1 << message;
                 }
@@ -868,7 +866,7 @@ impl System {
         s
     }
 
-    /// Whether the bounds of the exploration leave this state in.
+    /// Whether this state is within the exploration's bounds.
     pub fn within(&self, s: &State) -> bool {
         let record = self.record(s);
         record.version <= self.version_max && (record.sandbox.generation as usize) < GENERATIONS

@@ -1,6 +1,6 @@
-//! The exploration: stateright visits every state and judges the promises; the edges that it walks are kept, and from
-//! the converged states the graph is walked backwards, because "from every reachable state convergence is possible"
-//! is not a property of one path.
+//! The exploration: stateright visits every state and checks the promises. The walked edges are kept, and the graph is
+//! walked backwards from the converged states, because "from every reachable state convergence is possible" is not a
+//! property of one path.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use super::super::document;
 use super::super::transitions::Transition;
 use super::driver::Driver;
 
-/// A world in which everything can happen that its actions say.
+/// A world that its actions can explore.
 pub trait Explored: Sized + Send + Sync + 'static {
     type State: Clone + Debug + PartialEq + Hash + Send + Sync;
     type Action: Copy + Debug + PartialEq + Send + Sync;
@@ -23,14 +23,14 @@ pub trait Explored: Sized + Send + Sync + 'static {
     fn start(&self) -> Self::State;
     fn actions(&self, state: &Self::State, actions: &mut Vec<Self::Action>);
     fn next(&self, last: &Self::State, action: Self::Action) -> Self::State;
-    /// Something that no recovery may count on.
+    /// Trouble that no recovery may depend on.
     fn is_trouble(action: Self::Action) -> bool;
-    /// Whether the bounds of the exploration leave this state in.
+    /// Whether this state is within the exploration's bounds.
     fn within(&self, state: &Self::State) -> bool;
     fn converged(&self, state: &Self::State) -> bool;
-    /// What must always hold, and what must come about.
+    /// What must always hold, and what must occur.
     fn properties() -> Vec<Property<Walk<Self>>>;
-    /// Why nothing goes on from here, for whoever reads it.
+    /// Why nothing continues from here, for the reader.
     fn told(&self, state: &Self::State) -> String;
     fn driver(&self) -> &Driver;
 }
@@ -43,7 +43,7 @@ pub struct Walk<S: Explored> {
 
 struct Edges<A> {
     numbers: HashMap<u64, u32>,
-    /// Nodes from which this one is reached without trouble.
+    /// Nodes that lead to this one without trouble.
     back: Vec<Vec<u32>>,
     goal: Vec<bool>,
     cut: Vec<bool>,
@@ -85,7 +85,7 @@ impl<A: Copy> Edges<A> {
         number
     }
 
-    /// Nodes from which no converged one, and no cut one, can be reached without further trouble.
+    /// Nodes that lead to no converged and no cut one without further trouble.
     fn dead_ends(&self) -> Vec<u32> {
         let mut reaches: Vec<bool> =
             self.goal.iter().zip(&self.cut).map(|(goal, cut)| *goal || *cut).collect();
@@ -144,19 +144,19 @@ impl<S: Explored> Model for Walk<S> {
     }
 }
 
-/// What the walk backwards finds.
+/// The property that the backward walk checks.
 pub const CONVERGENCE: &str = "promise 9";
 /// States of one exploration; more is a mistake in the bounds.
 const STATES_MAX: usize = 1_500_000;
 
-/// What an exploration came to.
+/// The result of an exploration.
 pub struct Found {
     pub states: usize,
     pub cut: usize,
     pub version: u64,
-    /// Properties that do not hold, with the shortest way there.
+    /// Broken properties, each with the shortest way there.
     pub broken: Vec<(&'static str, String)>,
-    /// What never came about.
+    /// What never occurred.
     pub never: Vec<&'static str>,
 }
 
@@ -206,7 +206,7 @@ pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), 
     ))
 }
 
-/// Explores a row: no property is broken, and what it names has come about.
+/// Explores a row: no property is broken, and what it names has occurred.
 ///
 /// # Errors
 /// What was broken, or never came about.
@@ -232,7 +232,7 @@ pub fn hold<S: Explored>(
     Ok(transitions)
 }
 
-/// Explores a world with a planted fault, which this property finds, and the same without it, in which nothing is
+/// Explores a world with a planted fault, which this property finds, and the same world without it, in which nothing is
 /// broken.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What provider, agent and chat answer to an effect.
+//! The answers of provider, agent and chat to an effect.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, SandboxKey, TurnId};
@@ -24,13 +24,13 @@ use super::{
     kept_beside, name, recipe, snapshot_of,
 };
 
-/// What a worker has to do with, for one effect.
+/// What one effect of a worker can use.
 struct Here<'a> {
     model: &'a Building,
     s: &'a mut State,
     known: Option<&'a Session>,
     worker: &'a Worker,
-    /// The names on record, if room is to be made for a snapshot.
+    /// The recorded names, if room is to be made for a snapshot.
     keeps: Option<Vec<String>>,
     /// The set-up fails.
     fails: bool,
@@ -41,7 +41,7 @@ impl Here<'_> {
         &mut self.s.provided[self.worker.group][generation as usize - 1]
     }
 
-    /// Whose prompt this is, as a bit.
+    /// This prompt's message, as a bit.
     fn bit(&self, ids: &str) -> u8 {
         let turn = ids.split('-').nth(1).and_then(|id| self.model.driver.turn_of(id));
         turn.map_or(0, |turn| 1 << turn)
@@ -166,7 +166,7 @@ impl Services for Here<'_> {
     fn abort(&mut self, _: u32, _: &[String]) {}
 
     fn snapshot(&mut self, generation: u32, _: Ms) -> Result<(String, SnapshotSeen), Failure> {
-        // One that stands is found by its name alone; only who makes room needs the sandbox.
+        // An existing one is found by name alone; only making room needs the sandbox.
         let is_made = self.s.snapshots.iter().any(|one| one.generation == generation);
         if self.keeps.is_some() || !is_made {
             self.reached(generation)?;
@@ -196,7 +196,7 @@ impl Services for Here<'_> {
     }
 }
 
-/// A sandbox is created, unless it is there. A builder's takes its time.
+/// Creates a sandbox, unless it exists. A builder's takes time.
 fn create(s: &mut State, group: usize, generation: u32) {
     let one = &mut s.provided[group][generation as usize - 1];
     if !one.there {
@@ -219,7 +219,7 @@ impl Building {
         perform(&mut Here { model: self, s, known, worker, keeps, fails }, effect)
     }
 
-    /// A call of a worker that is gone reaches the provider.
+    /// A crashed worker's call reaches the provider.
     pub(super) fn land(&self, s: &mut State, call: Call) {
         let one = |generation: u32| generation as usize - 1;
         match call {
@@ -237,8 +237,8 @@ impl Building {
         }
     }
 
-    /// A snapshot is wanted of a builder that runs: room is made for it among the tenant's prebuilds, and it begins,
-    /// unless it is there.
+    /// Requests a snapshot of a running builder: makes room among the tenant's prebuilds and begins it, unless it
+    /// exists.
     fn make(&self, s: &mut State, wanted: Kept, keeps: Option<&[String]>) -> SnapshotSeen {
         if let Some(keeps) = keeps {
             self.make_room(s, wanted, keeps);
@@ -259,7 +259,7 @@ impl Building {
         SnapshotSeen::UnderWay
     }
 
-    /// The oldest prebuild of another repository gives way, and what builds that failed have left of this one.
+    /// Deletes the oldest prebuild of another repository, and leftovers of this one's failed builds.
     fn make_room(&self, s: &mut State, wanted: Kept, keeps: &[String]) {
         s.of_other = false;
         if self.has(Fault::AnythingGivesWay) {

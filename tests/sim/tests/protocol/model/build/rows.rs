@@ -1,4 +1,4 @@
-//! What is explored of prebuilds, what must come about, and which faults are planted.
+//! The explored rows of prebuilds, what must occur, and the planted faults.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl Explored for Building {
             Property::always(HINDERED, |_, s: &State| !s.broken.contains(&HINDERED)),
             Property::always(TAKEN, |_, s: &State| !s.broken.contains(&TAKEN)),
             Property::always(KEPT, |_, s: &State| !s.broken.contains(&KEPT)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("built", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s, BUILDER);
                 record.sandbox.history.operated.iter().any(|one| one.trouble.is_none())
@@ -135,12 +135,12 @@ impl Explored for Building {
     }
 }
 
-/// A row: what is accepted, what may go wrong or be done by people, and what must come about.
+/// A row: the accepted messages, the trouble and actions, and what must occur.
 struct Row {
     name: &'static str,
     kinds: &'static [Kind],
     budget: Budget,
-    /// Snapshots for which the provider has room.
+    /// The provider's limit of snapshots.
     room: usize,
     reaches: &'static [&'static str],
 }
@@ -272,7 +272,7 @@ const ROWS: [Row; 11] = [
 const LARGE: [&str; 3] =
     ["repeated_builds", "builds_of_changing_projects", "threads_asking_under_crashes"];
 
-/// A design fault, where it is switched on, and the property that finds it.
+/// A design fault, its row, and the properties that find it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 9] = [

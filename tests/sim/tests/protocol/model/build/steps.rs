@@ -1,4 +1,4 @@
-//! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
+//! One step of a worker: the world answers the product's machine.
 
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::effect::{Effect, SandboxEffect};
@@ -33,7 +33,7 @@ impl Building {
         s.in_flight[group] = true;
     }
 
-    /// What is stored, as a worker with a fault sees it.
+    /// The stored state, as a worker with a fault sees it.
     fn seen(&self, s: &State, worker: &Worker) -> SessionNo {
         if worker.group != BUILDER || !self.has(Fault::BuiltAgain) {
             return s.records[worker.group];
@@ -82,12 +82,12 @@ impl Building {
         let Some(worker) = s.workers[slot].take() else {
             return;
         };
-        // A thread has nobody to wait for but another worker that has its message.
+        // A thread waits only for another worker that has its message.
         let is_alone = s.left.lapses == self.budget.lapses;
         if worker.group != BUILDER && !done && is_alone {
             breaks(s, HINDERED);
         }
-        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        // An expired receipt is invalid: neither deleting nor retrying works with it.
         if worker.lapsed {
             return;
         }
@@ -111,7 +111,7 @@ impl Building {
         }
     }
 
-    /// Writes what is expected to stand still; of all others who know it, that is past then.
+    /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -148,7 +148,7 @@ impl Building {
             let mut machine = (*self.driver.machine(worker.machine)).clone();
             each_known(&mut machine, |known| {
                 let version = |version: &mut u64| {
-                    // The writer knows what stands now under the versions after those that it read.
+                    // The writer knows the new state under the versions after those that it read.
                     if at == slot {
                         *version = PRESENT;
                     } else if *version == PRESENT {
@@ -166,7 +166,7 @@ impl Building {
         }
     }
 
-    /// What a writer with a fault keeps of the builder.
+    /// What a faulty writer keeps of the builder.
     fn spoil(&self, written: &mut SandboxRecord) {
         self.spoil_known(written);
         if self.has(Fault::ResultsUnkept) {
@@ -174,7 +174,7 @@ impl Building {
         }
     }
 
-    /// The same, where its delivery goes on with it too.
+    /// The same, if its delivery continues with it.
     fn spoil_known(&self, known: &mut SandboxRecord) {
         if self.has(Fault::KeyedBuilders) {
             known.spec.runtime = None;
@@ -184,7 +184,7 @@ impl Building {
         }
     }
 
-    /// Looks at the call that a worker is about to make for the builder.
+    /// Checks the call that a worker is about to make for the builder.
     pub(super) fn judge(&self, s: &mut State, worker: &Worker) {
         if worker.group != BUILDER {
             return;
@@ -213,14 +213,14 @@ impl Building {
         }
     }
 
-    /// Whether a snapshot stands that a thread can begin with.
+    /// Whether a thread can begin with this snapshot.
     pub(super) fn is_usable(&self, s: &State, one: &Kept) -> bool {
         let record = self.record(s, BUILDER);
         let mut kept = record.sandbox.snapshots.iter().filter(|kept| kept.built.is_some());
         one.making == Making::Ready && kept.any(|kept| kept.name == name(one.generation))
     }
 
-    /// Whether what is requested stands already.
+    /// Whether the request is already fulfilled.
     fn is_second(&self, s: &State, worker: &Worker, generation: u32) -> bool {
         let message = &self.driver.messages()[usize::from(worker.message)];
         let Work::Build(build) = &message.work else {
@@ -230,8 +230,8 @@ impl Building {
         s.snapshots.iter().filter(is_its).any(|one| self.is_usable(s, one))
     }
 
-    /// Whether what a worker has read lets it delete this snapshot of the builder: a newer one is ready, it has
-    /// expired, or it is of no use.
+    /// Whether a worker's knowledge lets it delete this snapshot of the builder: a newer one is ready, it has expired,
+    /// or it is useless.
     fn may_go(
         &self,
         s: &State,
@@ -257,7 +257,7 @@ impl Building {
     }
 }
 
-/// Whether a call for the builder brings neither a server nor a key into it.
+/// Whether a call for the builder brings it neither a server nor a key.
 fn is_bare(Addressed { at, effect, .. }: &Addressed<'_>) -> bool {
     let is_serving = matches!(
         effect,

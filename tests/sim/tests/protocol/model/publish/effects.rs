@@ -1,4 +1,4 @@
-//! What sandbox, forge and chat answer to an effect of a publication.
+//! The answers of sandbox, forge and chat to an effect of a publication.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, TurnId};
@@ -25,7 +25,7 @@ use super::super::super::promises::Fact;
 use super::super::faults::Fault;
 use super::{BASE, Branch, Call, Publishing, REPOSITORY, State, Worker, branch_of, commit, posted};
 
-/// What a worker has to do with, for one effect.
+/// What one effect of a worker can use.
 struct Here<'a> {
     model: &'a Publishing,
     s: &'a mut State,
@@ -171,7 +171,7 @@ impl Publishing {
         perform(&mut Here { model: self, s, known }, effect)
     }
 
-    /// The call that moves a branch, as it is sent now; otherwise what its sender finds before.
+    /// The call that moves a branch, as it is sent now; otherwise what its sender finds first.
     pub(super) fn push_call(
         &self,
         s: &State,
@@ -207,8 +207,8 @@ impl Publishing {
         })
     }
 
-    /// A call reaches the forge, which moves a branch only from where the call says that it is, and has one open pull
-    /// request for each.
+    /// A call reaches the forge, which moves a branch only from the commit that the call names, and has at most one
+    /// open pull request for each branch.
     pub(super) fn lands(&self, s: &mut State, call: Call) -> PushEnd {
         match call {
             Call::Push { branch, old, new, has, recorded } => {
@@ -239,7 +239,7 @@ impl Publishing {
     }
 }
 
-/// What a commit of a person has; nothing for any other.
+/// The commits in a person's commit; none for any other.
 fn bits_of(s: &State, commit: &str) -> u8 {
     let mut all = s.persons.iter().enumerate();
     all.find(|(number, _)| super::of_person(*number) == commit).map_or(0, |(_, has)| *has)

@@ -1,4 +1,4 @@
-//! What is explored of publications, what must come about, and which faults are planted.
+//! The explored rows of publications, what must occur, and the planted faults.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ impl Explored for Publishing {
         vec![
             Property::always("promise 3", |_, s: &State| !is_broken(s.broken, 3)),
             Property::always("promise 15", |_, s: &State| !is_broken(s.broken, 15)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("opened", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s);
                 let publication = record.published.publication.as_ref();
@@ -103,7 +103,7 @@ impl Explored for Publishing {
     }
 }
 
-/// A row: what is accepted, what may go wrong or be done by people, and what must come about.
+/// A row: the accepted messages, the trouble and actions, and what must occur.
 struct Row {
     name: &'static str,
     kinds: &'static [Kind],
@@ -165,7 +165,7 @@ const ROWS: [Row; 7] = [
 /// Too many states for every change.
 const LARGE: &str = "all_forge_troubles_to_two_workers";
 
-/// A design fault, where it is switched on, and the property that finds it.
+/// A design fault, its row, and the properties that find it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 5] = [

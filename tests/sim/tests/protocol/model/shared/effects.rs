@@ -1,4 +1,4 @@
-//! What provider, agent and chat answer to an effect.
+//! The answers of provider, agent and chat to an effect.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
@@ -22,12 +22,12 @@ use super::super::super::promises::Ending;
 use super::super::driver::Item;
 use super::{Kind, Known, Provided, Run, Shared, State, THREADS, Worker, thread};
 
-/// What a worker has to do with, for one effect.
+/// What one effect of a worker can use.
 struct Here<'a> {
     shared: &'a Shared,
     s: &'a mut State,
     worker: &'a Worker,
-    /// Whose sandbox it works in, and whether in the common workspace.
+    /// The place of its sandbox, and whether it uses the common workspace.
     home: usize,
     common: bool,
 }
@@ -164,8 +164,8 @@ impl Shared {
         perform(&mut Here { shared: self, s, worker, home, common }, effect)
     }
 
-    /// Whether a stop or delete that nobody asked for arrives under a turn: one that the sandbox's record has at work,
-    /// or whose run goes on.
+    /// Whether a stop or delete that nobody requested hits a turn: one at work by the sandbox's record, or one whose
+    /// run continues.
     fn hit(&self, s: &mut State, worker: &Worker, (home, generation): (usize, u32)) {
         let by_person = match worker.item {
             Item::Message(at) | Item::Aged(at) => {
@@ -183,11 +183,11 @@ impl Shared {
             let known = &s.known[message];
             let runs = known.run == Run::Going
                 && (usize::from(known.home), u32::from(known.generation)) == (home, generation);
-            // Its own turn deletes what it finds half deleted, to make it anew.
+            // Its own turn deletes a half-deleted sandbox to create it again.
             let is_own = worker.group == at
                 && worker.item == Item::Message(u8::try_from(message).unwrap_or(0));
             let in_use = sandbox.is_in_use_by(&thread(at), &turn.id) && !is_own;
-            // One that waits until it is stopped or deleted has nothing at work in it.
+            // A turn that waits for its stop or deletion has nothing at work in it.
             let is_wanted =
                 matches!(sandbox.phase, Phase::Creating | Phase::Active | Phase::Resuming);
             runs || sandbox.generation == generation && in_use && is_wanted
@@ -197,7 +197,7 @@ impl Shared {
         }
     }
 
-    /// Whose prompt it is, and the bit of its minting.
+    /// The prompt's message, and the bit of its minting.
     fn minted(&self, ids: &str) -> Option<(u8, u8)> {
         let mut parts = ids.split('-').skip(1);
         let turn = self.driver.turn_of(parts.next()?)?;
@@ -231,7 +231,7 @@ impl Shared {
             };
             s.order.push((message, known.generation));
         }
-        // The turns that are at work where this one is.
+        // The turns at work in the same place.
         let at_work = |other: &usize| {
             let one = &s.known[*other];
             let Some(Kind::Prompt(at)) = self.kinds.get(*other) else {
@@ -322,7 +322,7 @@ impl Shared {
         if at.is_none() {
             *times = 1;
         }
-        // A post whose key stands already changes nothing; an edit does.
+        // A post with an existing key changes nothing; an edit does.
         if let Post::Card(card) = post.bare()
             && !stands
         {
@@ -339,7 +339,7 @@ fn is_at(known: &Known, (home, generation): (usize, u32)) -> bool {
     (usize::from(known.home), u32::from(known.generation)) == (home, generation)
 }
 
-/// A server went away, or its sandbox: what it knew of prompts is gone with that.
+/// A server or its sandbox is gone, and with it what it knew about prompts.
 fn breaks(s: &mut State, here: (usize, u32), to: Run) {
     for known in s.known.iter_mut().filter(|known| is_at(known, here)) {
         if known.run == Run::Going || to == Run::None {

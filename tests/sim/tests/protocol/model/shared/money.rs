@@ -1,4 +1,4 @@
-//! What turns cost, against the month of their tenant: one stored sum that both threads change.
+//! The cost of turns against their tenant's month: one stored sum that both threads change.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::budgets::{BudgetWrite, Budgets, MicroUsd, RESERVED_MIN};
@@ -6,12 +6,12 @@ use bobbin_core::tenant::budgets::{BudgetWrite, Budgets, MicroUsd, RESERVED_MIN}
 use super::super::faults::Fault;
 use super::{Known, Run, Shared, State, THREADS};
 
-/// What a step costs, and how many a run takes.
+/// The cost of a step, and the number of steps in a run.
 const STEP: MicroUsd = 200_000;
 const STEPS: u8 = 3;
-/// No whole number of steps, so that a turn passes what it has set aside.
+/// Not a whole number of steps, so that a turn exceeds its reservation.
 const TURN: MicroUsd = 250_000;
-/// The second turn sets aside what the first one leaves, the least that begins a turn.
+/// The second turn reserves what the first one leaves: the least that a turn needs to begin.
 pub const MONTH: MicroUsd = TURN + RESERVED_MIN;
 
 impl Shared {
@@ -23,7 +23,7 @@ impl Shared {
         self
     }
 
-    /// Changes the stored sum with the records; what it is, where it leaves too little.
+    /// Changes the stored sum with the records; returns the sum that leaves too little.
     pub(super) fn change_sums(&self, s: &mut State, writes: &[BudgetWrite]) -> Option<MicroUsd> {
         let used = s.used;
         let is_over = |one: &BudgetWrite| one.at_most.is_some_and(|at_most| used > at_most);
@@ -36,8 +36,8 @@ impl Shared {
         None
     }
 
-    /// What was spent, and for running turns what is set aside if that is more, passes the month by no more than a step
-    /// for each turn that can run.
+    /// Spent amounts, and reservations of running turns if higher, exceed the month by at most one step for each turn
+    /// that can run.
     pub(super) fn is_within_month(&self, s: &State) -> bool {
         let of_thread = |at: usize| {
             let record = self.record(s, at);
@@ -50,13 +50,13 @@ impl Shared {
         (0..THREADS).map(of_thread).sum::<MicroUsd>() <= MONTH + STEP * THREADS as u64
     }
 
-    /// Nothing is set aside: the stored sum is what the threads have spent.
+    /// Nothing is reserved: the stored sum is what the threads have spent.
     pub(super) fn is_settled(&self, s: &State) -> bool {
         !self.is_capped
             || (0..THREADS).map(|at| self.record(s, at).spent).sum::<MicroUsd>() == s.used
     }
 
-    /// Whether a turn was ended by a budget, after or before its run began.
+    /// Whether a budget ended a turn, after or before its run began.
     pub(super) fn is_stopped(&self, s: &State, is_begun: bool) -> bool {
         (0..THREADS).any(|at| {
             self.record(s, at).ended.iter().any(|ended| {
@@ -69,7 +69,7 @@ impl Shared {
 }
 
 impl Known {
-    /// Takes a step before a look, unless what it has spent is to be seen first. Whether the run goes on.
+    /// Takes a step before a poll, unless its earlier cost is to be seen first. Returns whether the run continues.
     pub(super) fn goes_on(&mut self, budget: Option<MicroUsd>) -> bool {
         if budget.is_none_or(|budget| self.spent() < Some(budget)) {
             self.steps += 1;
@@ -77,7 +77,7 @@ impl Known {
         self.steps < STEPS
     }
 
-    /// What its runs have cost; `None`: nothing.
+    /// The cost of its runs; `None`: nothing.
     pub(super) fn spent(&self) -> Option<MicroUsd> {
         (self.steps > 0).then(|| u64::from(self.steps) * STEP)
     }

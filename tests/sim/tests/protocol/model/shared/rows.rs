@@ -1,4 +1,4 @@
-//! What is explored of shared sandboxes, what must come about, and which faults are planted.
+//! The explored rows of shared sandboxes, what must occur, and the planted faults.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ impl Explored for Shared {
             Property::always("promise 6", |_, s: &State| !is_broken(s.broken, 6)),
             Property::always("promise 10", |_, s: &State| !is_broken(s.broken, 10)),
             Property::always("month", |w: &Walk<Self>, s: &State| w.system.is_within_month(s)),
-            // Against a pass for want of an occasion.
+            // Proves that the case occurred.
             Property::sometimes("both at work", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.sharing.in_use.len() == 2
             }),
@@ -108,7 +108,7 @@ impl Explored for Shared {
     }
 }
 
-/// A row: how the threads stand to each other, what is accepted, what may go wrong, and what must come about.
+/// A row: how the threads share sandboxes, the accepted messages, the trouble, and what must occur.
 struct Row {
     name: &'static str,
     share: Share,
@@ -215,7 +215,7 @@ const MISCOUNTED: [Planted; 2] = [
     ),
 ];
 
-/// A design fault, where it is switched on, and the property that finds it.
+/// A design fault, its row, and the properties that find it.
 type Planted = (&'static str, Fault, Share, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 5] = [
@@ -271,7 +271,7 @@ fn explored(row: &Row) -> Result<BTreeSet<Transition>, String> {
     hold(row.name, system, row.reaches)
 }
 
-/// The same, with a budget of the month.
+/// The same with a monthly budget.
 fn counted(row: &Row) -> Result<BTreeSet<Transition>, String> {
     let system = Shared::new(row.share, row.kinds, row.budget, None);
     hold(row.name, system.within_month(), row.reaches)

@@ -1,4 +1,4 @@
-//! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
+//! One step of a worker: the world answers the product's machine.
 
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::machine::Step;
@@ -25,7 +25,7 @@ impl Shared {
         s.in_flight[group] = true;
     }
 
-    /// What is stored of a group: a thread's record with that of the sandbox that it works in, or a sandbox's alone.
+    /// A group's stored state: a thread's record with its sandbox's, or only a sandbox's.
     fn stored(&self, s: &State, group: Group) -> Session {
         let Some(at) = group.checked_sub(THREADS) else {
             let record = self.record(s, group);
@@ -67,7 +67,7 @@ impl Shared {
         let Some(worker) = s.workers[slot].take() else {
             return;
         };
-        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        // An expired receipt is invalid: neither deleting nor retrying works with it.
         if worker.lapsed {
             return;
         }
@@ -77,7 +77,7 @@ impl Shared {
         }
     }
 
-    /// Tells the machine the result of its step: it stands before the next one then, or the delivery is over.
+    /// Gives the machine the result of its step: it continues to the next one, or the delivery is over.
     fn then(&self, s: &mut State, slot: usize, came: Came) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -115,14 +115,14 @@ impl Shared {
                 self.then(s, slot, came);
             }
             Step::Write { write, .. } => self.write(s, slot, write.session, write.expected),
-            // What is left for the next delivery is the other model's.
+            // The other model covers what is left for the next delivery.
             Step::Park(_) => self.then(s, slot, Came::Parked { flags: 0 }),
             Step::Perform(effect) => {
                 let known = knows(&machine).cloned();
                 let event = self.perform(s, &worker, known.as_ref(), &effect);
                 self.then(s, slot, Came::Done(self.driver.event_no(event)));
             }
-            // Neither sees the other; what comes between them is the other model's.
+            // Neither sees the other; the other model covers what comes between them.
             Step::PerformBoth { work, card } => {
                 let known = knows(&machine).cloned();
                 let [work, card] = [work, card].map(|effect| {
@@ -135,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Writes what is expected to stand still; of all others who know it, that is past then.
+    /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -169,7 +169,7 @@ impl Shared {
         self.then(s, slot, Came::Written { flags: 0 });
         let of_thread = expected.thread.map(|_| worker.group);
         let of_home = expected.sandbox.map(|_| home);
-        // The writer knows what stands now under the versions after those that it read.
+        // The writer knows the new state under the versions after those that it read.
         if let Some(worker) = &mut s.workers[slot] {
             let mut machine = (*self.driver.machine(worker.machine)).clone();
             each_known(&mut machine, |known| {
@@ -185,7 +185,7 @@ impl Shared {
         self.outdate(s, Some(slot), (of_thread, of_home));
     }
 
-    /// What others know of this thread and this sandbox is past.
+    /// Other workers' copies of this thread and sandbox become stale.
     pub(super) fn outdate(
         &self,
         s: &mut State,

@@ -1,4 +1,4 @@
-//! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
+//! What happens around the workers: deliveries, people, the provider's late calls, time and the orphan hunt.
 
 use super::*;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -43,7 +43,7 @@ impl System {
             return;
         }
         s.flags |= 1 << message;
-        // Who presses knows the turn by its record, and all prompts that were sent into its run.
+        // A press finds the turn by its record, with all prompts that were sent into its run.
         let record = self.record(s);
         let id = self.driver.id_of(message);
         let running = record.turn.as_ref().filter(|turn| turn.id == id);
@@ -66,12 +66,12 @@ impl System {
         turns.fold(0, |mask, turn| mask | 1 << turn)
     }
 
-    /// An abort that is meant for these arrives: it ends what the agent does, unless that is for somebody else.
+    /// An abort for these messages arrives: it ends the agent's work, unless that is for others.
     pub(super) fn abort(&self, s: &mut State, generation: u32, turns: u8) {
         let here = |one: &&(u8, u8)| u32::from(one.1) == generation;
         let newest = s.order.iter().rev().find(here);
         let meant = newest.is_some_and(|(turn, _)| turns & (1 << turn) != 0);
-        // Of the daemon's these alone are ended.
+        // The daemon ends just these.
         if self.runtime == RuntimeMode::Native {
             for (turn, known) in s.known.iter_mut().enumerate() {
                 let ours = turns & (1 << turn) != 0 && u32::from(known.generation) == generation;
@@ -176,7 +176,7 @@ impl System {
         };
     }
 
-    /// A letter is kept until its notice is on record; until then it sends that again.
+    /// A dead letter is kept until its notice is on record; until then the notice is sent again.
     pub(super) fn tell_dead(&self, s: &mut State, message: u8) {
         let id = self.driver.id_of(message);
         let record = self.record(s);
@@ -190,7 +190,7 @@ impl System {
         }
     }
 
-    /// A stack of the same name has a table of its own, in which there is none of these threads.
+    /// A stack of the same name has its own table, without these threads.
     pub(super) fn namesake(&self, s: &mut State) {
         s.left.namesakes -= 1;
         let name = "dev";
@@ -211,7 +211,7 @@ impl System {
         }
     }
 
-    /// The fault: no message, no flag, just a stop of what was seen idle.
+    /// The fault: no message, no flag, just a stop of an idle sandbox.
     pub(super) fn direct(&self, s: &mut State) {
         match s.direct.take() {
             None => s.direct = Some(self.record(s).sandbox.generation),

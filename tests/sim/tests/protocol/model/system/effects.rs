@@ -1,4 +1,4 @@
-//! What provider, agent and chat answer to an effect.
+//! The answers of provider, agent and chat to an effect.
 
 use bobbin_core::base::ids::{AgentSessionId, TurnId};
 use bobbin_core::base::person::Person;
@@ -12,7 +12,7 @@ use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
 use super::*;
 
-/// What a worker has to do with, for one effect.
+/// What one effect of a worker can use.
 struct Here<'a> {
     system: &'a System,
     s: &'a mut State,
@@ -75,7 +75,7 @@ impl Services for Here<'_> {
         Ok(LeftOut::default())
     }
 
-    /// Without its repository nothing may run in it: such a protocol never gets anywhere here.
+    /// Without its repository nothing may run in it: a protocol that tries gets nowhere here.
     fn serve(&mut self, generation: u32, _: bool) -> Serving {
         let sandbox = self.sandbox(generation);
         sandbox.server |= sandbox.cloned;
@@ -178,7 +178,7 @@ impl System {
         }
     }
 
-    /// Whose prompt it is, and the bit of its minting.
+    /// The prompt's message, and the bit of its minting.
     fn minted(&self, ids: &str) -> Option<(u8, u8)> {
         let mut parts = ids.split('-').skip(1);
         let turn = self.driver.turn_of(parts.next()?)?;
@@ -201,7 +201,7 @@ impl System {
         }
     }
 
-    /// What OpenCode does with a prompt, or the daemon.
+    /// How OpenCode or the daemon takes a prompt.
     fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Result<(), Missed> {
         let Some((turn, bit)) = self.minted(ids) else {
             let reason = "unknown ids".to_owned();
@@ -213,7 +213,7 @@ impl System {
         let known = &mut s.known[usize::from(turn)];
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
         let has = known.generation == generation && known.ids & bit != 0;
-        // The daemon runs a prompt once by its id, and one that was cut once more where that is wanted.
+        // The daemon runs a prompt once by its id, and a cut one again on request.
         if has && self.runtime == RuntimeMode::Native && !self.has(Fault::NoPromptId) {
             if again && known.run == Run::Broken {
                 known.run = Run::Going;
@@ -222,11 +222,11 @@ impl System {
         }
         let is_newest = s.order.last() == Some(&(turn, generation));
         if has && is_newest && !self.has(Fault::NoPromptId) {
-            // One that was answered is moved behind its answer, and begins nothing.
+            // An answered prompt moves behind its answer, and nothing begins.
             if known.run == Run::Done {
                 known.run = Run::Moved;
             }
-            // The newest prompt makes the whole run go on.
+            // The newest prompt continues the whole run.
             for (at, known) in s.known.iter_mut().enumerate() {
                 if known.generation == generation
                     && known.run == Run::Broken
@@ -271,7 +271,7 @@ impl System {
                 };
             }
         }
-        // The run is that of all its prompts.
+        // The run belongs to all its prompts.
         let further = follow.further.iter().filter_map(|ids| {
             let id = ids.split('-').nth(1)?;
             self.driver.turn_of(id)
@@ -281,7 +281,7 @@ impl System {
         let end = match () {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
             () if has(Run::Broken) => return Event::Failed(silent()),
-            // Nothing seems to have come of it: who follows has the server restarted.
+            // It seems to have had no effect: the follower has the server restarted.
             () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => {
                 return Event::Failed(silent());
             }
@@ -339,7 +339,7 @@ impl System {
         if at.is_none() && !stands {
             *times = (*times + 1).min(2);
         }
-        // A post whose key stands already changes nothing; an edit does.
+        // A post with an existing key changes nothing; an edit does.
         if let Post::Card(card) = post
             && !stands
         {
@@ -352,7 +352,7 @@ impl System {
     }
 }
 
-/// Whether the post stands already: calling at an end is the answer's, or the line's.
+/// Whether the post exists: the answer or the line mentions people at an end.
 const fn stands(known: &Known, kind: &PostKind) -> bool {
     match kind {
         PostKind::Call => known.call > 0,

@@ -1,4 +1,4 @@
-//! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
+//! One step of a worker: the world answers the product's machine.
 
 use super::*;
 use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect};
@@ -14,7 +14,7 @@ impl System {
         self.goes_on(s, slot, Event::StillRunning(Seen::default()));
     }
 
-    /// The delivery hears that the run goes on.
+    /// The delivery hears that the run continues.
     pub(super) fn goes_on(&self, s: &mut State, slot: usize, event: Event) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -42,7 +42,7 @@ impl System {
         let Some(worker) = s.workers[slot].take() else {
             return;
         };
-        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        // An expired receipt is invalid: neither deleting nor retrying works with it.
         if worker.lapsed {
             return;
         }
@@ -52,7 +52,7 @@ impl System {
         }
     }
 
-    /// Tells the machine the result of its step: it stands before the next one then, or the delivery is over.
+    /// Gives the machine the result of its step: it continues to the next one, or the delivery is over.
     fn then(&self, s: &mut State, slot: usize, came: Came) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -76,14 +76,14 @@ impl System {
             return self.give_back(s, slot, verdict == Verdict::Done);
         }
         let work = match came {
-            // What went out too early is not done again.
+            // An effect that happened too early is not repeated.
             Came::Written { .. } => worker.work,
             _ => Half::Todo,
         };
         s.workers[slot] = Some(Worker { machine: number, work, card: Half::Todo, ..worker });
     }
 
-    /// Goes on once all that was asked for is over.
+    /// Continues when all requests are done.
     fn go_on(&self, s: &mut State, slot: usize) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -116,7 +116,7 @@ impl System {
         {
             return self.has_landed(s, slot, &effect);
         }
-        // The second of two is asked about like a first: where the visibility has ended meanwhile, it is cut off.
+        // The second of two is checked like a first: it is cut off if the visibility has ended meanwhile.
         let lapsed = worker.lapsed && !self.has(Fault::ZombiesAct);
         match self.driver.step(&machine, worker.item, lapsed) {
             Step::Read => {
@@ -147,8 +147,7 @@ impl System {
             Step::PerformBoth { work, card } => match worker.work {
                 Half::Todo => {
                     self.work(s, slot, &work, late);
-                    // Neither sees the other: which goes first, and what comes between, matters only where one may be
-                    // cut off.
+                    // Neither sees the other: their order matters only if one may be cut off.
                     let over = s.workers[slot].is_some_and(|worker| worker.work != Half::Asked);
                     if over && s.left.crashes == 0 {
                         self.card(s, slot, &card);
@@ -173,7 +172,7 @@ impl System {
         }
     }
 
-    /// The provider has done what it took its time with.
+    /// The provider has carried out its late call.
     fn has_landed(&self, s: &mut State, slot: usize, effect: &Addressed<'_>) {
         if let Effect::Sandbox(
             SandboxEffect::Create { .. } | SandboxEffect::Stop | SandboxEffect::Delete,
@@ -196,7 +195,7 @@ impl System {
         }
     }
 
-    /// The card goes before its work.
+    /// The card is written before its work.
     pub(super) fn step_card(&self, s: &mut State, slot: usize) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -207,7 +206,7 @@ impl System {
         }
     }
 
-    /// A call does not get through; the run goes on, or comes to its end meanwhile.
+    /// A call does not reach the agent; the run continues or ends meanwhile.
     pub(super) fn cut(&self, s: &mut State, slot: usize, ends: bool) {
         s.left.cuts -= 1;
         let record = self.record(s);
@@ -221,7 +220,7 @@ impl System {
         self.work_is_over(s, slot, Event::Failed(silent()));
     }
 
-    /// A look, or a call, does not find the sandbox, which is there.
+    /// A check or call does not find the sandbox, which exists.
     pub(super) fn lie(&self, s: &mut State, slot: usize) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -233,7 +232,7 @@ impl System {
         }
     }
 
-    /// A prompt is sent and may arrive; its sender hears nothing.
+    /// A prompt is sent and may arrive; its sender gets no answer.
     pub(super) fn doubt(&self, s: &mut State, slot: usize, arrives: bool) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -258,7 +257,7 @@ impl System {
         if !expected.are_of(Some(&self.record(s))) && !self.has(Fault::NoCondition) {
             return self.then(s, slot, Came::Conflict);
         }
-        // The control flags of what has begun or ended are spent with this write.
+        // This write spends the control flags of turns that have begun or ended.
         for message in 0..s.accepted {
             let id = self.driver.id_of(message);
             let turn = session.turn.as_ref();
