@@ -17,7 +17,7 @@ use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tokens::nudge::Nudge;
 use bobbin_http::{AllowedHosts, Http, HttpError};
 use futures::future::BoxFuture;

@@ -17,9 +17,9 @@ use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::project_networks::revision_of;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;

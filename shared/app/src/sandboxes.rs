@@ -42,7 +42,7 @@ use bobbin_core::protocol::target;
 use bobbin_core::records::card::Card;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tokens::nudge::{Nudge, mark_of};
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};

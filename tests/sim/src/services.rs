@@ -43,8 +43,8 @@ use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_core::tenant::budgets::MicroUsd;
 use bobbin_core::tenant::capped_keys::KeyLimit;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::AgentOptions;
 
 use crate::project;
 

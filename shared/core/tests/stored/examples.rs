@@ -54,6 +54,7 @@ use bobbin_core::records::watch::{BegunFixes, BegunThread, Fix, FixedThread, Hea
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets};
+use bobbin_core::tenant::catalogue::{Catalogue, RecentChoices};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
@@ -62,9 +63,7 @@ use bobbin_core::tenant::project_networks::NetworkAccess;
 use bobbin_core::tenant::project_secrets::SecretWish;
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{
-    Catalogue, Changed, DefaultKind, RecentChoices, Settings, SettingsChange, SettingsList,
-};
+use bobbin_core::tenant::settings::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
 use bobbin_core::tenant::sign_in::{ForgeWish, OwnerChoice, SignInFound};
 use serde::Serialize;

@@ -28,8 +28,8 @@ use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::AgentOptions;
 
 use super::Worker;
 use crate::dice::Dice;

@@ -70,11 +70,10 @@ use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::{Session, StrayRun};
 use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{
-    AgentOptions, DefaultKind, Settings, SettingsChange, SettingsList,
-};
+use bobbin_core::tenant::settings::{DefaultKind, Settings, SettingsChange, SettingsList};
 use fake::*;
 
 #[test]
