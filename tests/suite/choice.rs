@@ -5,7 +5,8 @@ use std::process::Command;
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::catalogue::Catalogue;
 use bobbin_core::tenant::settings::{DefaultKind, Settings, SettingsChange, SettingsList};

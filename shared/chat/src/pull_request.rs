@@ -4,7 +4,7 @@
 //! effect.
 
 use bobbin_core::base::ids::is_short_name;
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{

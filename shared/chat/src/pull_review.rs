@@ -5,7 +5,7 @@
 
 use bobbin_core::base::ids::is_short_name;
 use bobbin_core::records::card::ReviewCard;
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::records::control::PublishStep;
 
 /// Label of the button that posts it.
 pub(crate) const POST: &str = "Post review";

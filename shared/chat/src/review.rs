@@ -7,7 +7,7 @@
 
 use bobbin_core::base::ids::is_short_name;
 use bobbin_core::records::card::{OfferOfAll, PublishOffer, Review};
-use bobbin_core::records::message::{PublishStep, ShowOf};
+use bobbin_core::records::control::{PublishStep, ShowOf};
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::text::{shorten, visible};
 

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::message::{Operation, PublishStep, Work};
+use bobbin_core::records::control::{Operation, PublishStep};
+use bobbin_core::records::message::Work;
 use bobbin_core::records::publication::{Opened, Outgoing, PushEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
 use bobbin_core::records::set_up::SetUpSeen;

@@ -7,7 +7,8 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetterQueues};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::decide::replay::{self, Replay};
-use bobbin_core::records::message::{Body, Message, Want, Work, thread_of_group};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Body, Message, Work, thread_of_group};
 use serde::Serialize;
 
 use super::arguments::Replay as ReplayWhat;

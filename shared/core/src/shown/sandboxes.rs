@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::base::credentials::redact;
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
-use crate::records::message::Operation;
+use crate::records::control::Operation;
 use crate::records::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
 use crate::tenant::commands::Command;
 use crate::tenant::glance::{Glance, used};

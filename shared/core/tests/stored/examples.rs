@@ -10,6 +10,7 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::checks::SeenChecks;
+use bobbin_core::records::control::{Control, Operation, PublishStep, ShowOf, Want, WhichSandbox};
 use bobbin_core::records::drafted_review::{
     DiffSide, DraftedComment, DraftedReview, PostedReview, PullReview,
 };
@@ -21,9 +22,8 @@ use bobbin_core::records::given_secrets::{
 };
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
-    Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Prompt, PublishStep, Quote, Reply, ShowOf, Surface, Want, WhichSandbox,
-    Work,
+    Announce, Attachment, Body, DeadLetters, DeadPrompt, Message, NewSandbox, Open, Overview,
+    Prompt, Quote, Reply, Surface, Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;

@@ -16,8 +16,9 @@ use bobbin_core::records::carried::{
     Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
 };
 use bobbin_core::records::changes::Changes;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::prebuild::{self, Prebuild};

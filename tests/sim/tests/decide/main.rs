@@ -54,12 +54,11 @@ use bobbin_core::records::carried::{
     Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
 };
 use bobbin_core::records::changes::{self, Changes, How};
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{
-    Attachment, DeadPrompt, Message, Prompt, PublishStep, Quote, Work,
-};
+use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{

@@ -1,7 +1,7 @@
 //! What the operator wants: done once, told on record, never under a running turn, and never a new sandbox.
 
 use super::*;
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::sandbox::Operated;
 
 fn operation(id: &str, want: Operation) -> Message {

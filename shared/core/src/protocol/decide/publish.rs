@@ -14,8 +14,9 @@ use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
 use crate::records::carried::{Carried, ForgeRepository};
+use crate::records::control::PublishStep;
 use crate::records::ledger::LedgerEntry;
-use crate::records::message::{PublishStep, Work};
+use crate::records::message::Work;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,

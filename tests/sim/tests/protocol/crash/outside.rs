@@ -1,7 +1,8 @@
 //! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one,
 //! that of place 1.
 
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 

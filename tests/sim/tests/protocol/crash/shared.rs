@@ -1,7 +1,8 @@
 //! What several threads do that share a sandbox: the first one's, that of place 0. Place 2 is of the same tenant.
 
 use bobbin_core::base::ids::SandboxKey;
-use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Message, NewSandbox, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::selection::Selection;
 

@@ -12,7 +12,8 @@ mod steps;
 
 use bobbin_core::base::ids::{Ms, PostKind, SandboxName, ThreadKey};
 use bobbin_core::protocol::machine::Machine;
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::budgets::MicroUsd;
 

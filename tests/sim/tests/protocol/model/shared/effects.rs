@@ -10,7 +10,7 @@ use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::carried::LeftOut;
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
