@@ -1,7 +1,7 @@
 //! A private repository of the laptop's forge: it comes into a thread's sandbox, and the agent's work leaves it as a
 //! pull request when somebody presses.
 
-use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::forge::{TestForge, TestRepository};

@@ -1,7 +1,8 @@
 //! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and
 //! one in which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
 
-use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, TimelineEntry};
 use bobbin_core::records::session::Session;

@@ -3,7 +3,7 @@
 //! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
-use bobbin_core::base::ids::is_short_name;
+use bobbin_core::base::names::is_short_name;
 use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;

@@ -1,8 +1,9 @@
 //! Control messages's word for a prompt that waits: by the product's own decisions on what is on record, with time
 //! between its steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
 
-use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
+use bobbin_core::base::ids::{PostRef, TurnId};
 use bobbin_core::base::limits::RecordLimits;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::protocol::decide::queue::{Admission, Announced, admit, announced};
 use bobbin_core::records::card::{Card, CardState, Post};
 use bobbin_core::records::flags::Queued;

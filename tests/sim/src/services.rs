@@ -5,9 +5,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
-    TurnId,
+    AgentSessionId, AskId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,

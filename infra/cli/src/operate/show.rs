@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
+use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId};
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::ask::About;
 use bobbin_core::records::changes;
 use bobbin_core::records::flags::ControlFlags;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::card::{Card, CardState, card_kind};

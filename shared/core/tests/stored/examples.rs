@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::base::breaker::Breaker;
-use bobbin_core::base::ids::{PostKind, PostRef, PromptIds, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::base::person::{Membership, Outside, Person};
 use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;

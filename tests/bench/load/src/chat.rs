@@ -1,6 +1,7 @@
 //! What stands in a Discord thread, judged: each prompt answered once, in order, and when.
 
-use bobbin_core::base::ids::{Ms, PostKind, post_key};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_tests::chat::{ChatMessage, Thread};
 
 /// When Discord's ids begin to count.

@@ -2,7 +2,7 @@
 //! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of
 //! acceptance.
 
-use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 

@@ -2,8 +2,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
+    AgentSessionId, AskId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,

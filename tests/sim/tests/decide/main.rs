@@ -39,8 +39,9 @@ use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey};
 use bobbin_core::base::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};

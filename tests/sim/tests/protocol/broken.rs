@@ -1,6 +1,6 @@
 //! Every promise is broken by what should break it: what proves the product is proven first.
 
-use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::sandbox::Phase;
 
 use bobbin_sim::promises::*;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::control::{Control, Want};
 use bobbin_core::records::message::{Body, Message, Reply, Work};

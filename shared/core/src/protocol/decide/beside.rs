@@ -4,7 +4,8 @@
 //! Promised: a refusal of one does not affect the others; a press opens only what no other press has opened.
 
 use super::{Context, Next, publish, words};
-use crate::base::ids::{TurnId, short_name};
+use crate::base::ids::TurnId;
+use crate::base::names::short_name;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::card::OfferOfAll;

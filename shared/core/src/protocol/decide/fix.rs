@@ -9,7 +9,8 @@
 use super::operate::BroughtUp;
 use super::watch::Trusted;
 use super::{Context, Next, outage, publish, watch, words};
-use crate::base::ids::{TurnId, digest, short_name};
+use crate::base::ids::{TurnId, digest};
+use crate::base::names::short_name;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, ForgeEffect};
 use crate::records::carried::Carried;

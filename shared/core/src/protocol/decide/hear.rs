@@ -5,7 +5,8 @@
 //! request. The thread is told who asked.
 
 use super::{Context, Next, fix, watch, words};
-use crate::base::ids::{PostKind, TurnId};
+use crate::base::ids::TurnId;
+use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;

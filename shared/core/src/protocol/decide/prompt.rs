@@ -4,7 +4,8 @@ use super::{
     Context, Next, aside, budget, choose, finish, forge, provision, record, secrets, set_up, share,
     steer, stray, words,
 };
-use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
+use crate::base::ids::{Ms, PostRef, TurnId};
+use crate::base::names::{PostKind, PromptIds};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::carried::Carried;

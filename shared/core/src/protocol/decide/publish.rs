@@ -9,7 +9,8 @@ use super::operate::{self, BroughtUp};
 use super::{
     Context, Next, acts, beside, finish, fix, forge, notice, record, review, share, watch, words,
 };
-use crate::base::ids::{PostKind, ThreadKey, digest};
+use crate::base::ids::{ThreadKey, digest};
+use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};

@@ -5,7 +5,7 @@
 //! that cannot be read or shown does not cost the turn its end. Once it was shown, the sandbox is not needed any more.
 
 use super::{Context, Next, forge, publish, words};
-use crate::base::ids::{PostKind, short_name};
+use crate::base::names::{PostKind, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, ReviewCard, ShownFile};

@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bobbin_core::base::ids::{Ms, PromptIds, ThreadKey};
+use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::{
     Limits, PollLimits, RecordLimits, RetryLimits, SandboxLimits, SetUpLimits, ShareLimits,
     TenantLimits, TurnLimits,
 };
+use bobbin_core::base::names::PromptIds;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::Next;
 use bobbin_core::protocol::drive::Delivery;

@@ -9,7 +9,8 @@ mod rows;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_core::base::ids::{PostKind, ThreadKey};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Membership;
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::effect::{Effect, ForgeEffect};

@@ -2,8 +2,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
+    AgentSessionId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Follow, Watched};
 use bobbin_core::protocol::event::{Event, NotCloned};
