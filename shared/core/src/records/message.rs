@@ -349,6 +349,25 @@ impl Work {
     pub const fn is_by_itself(&self) -> bool {
         matches!(self, Self::Sweep | Self::Poll | Self::Reconcile)
     }
+
+    /// Its name in lists and documents.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) => "prompt",
+            Self::Sweep => "sweep",
+            Self::Poll => "poll",
+            Self::Reconcile => "look",
+            Self::Reset { .. } => "reset",
+            Self::DeadLetter { .. } => "notice",
+            Self::Operate { want, .. } => want.word(),
+            Self::Create(_) => "create",
+            Self::Build(build) => build.purpose.word(),
+            Self::Name { .. } => "name",
+            Self::Connect { .. } => "connect",
+            Self::Publish { .. } => "pull request",
+        }
+    }
 }
 
 /// A sandbox to create, with a name.
