@@ -522,6 +522,23 @@ fn unlinked(
         return None;
     }
     let repository = &carried.repository;
+    not_allowed(session, by, repository, context, |presser| match presser {
+        Presser::MayPush | Presser::NotLinked => None,
+        Presser::MayRead { login } | Presser::MayNotPush { login } => {
+            Some(words::may_not_push(login, &repository.name))
+        }
+    })
+}
+
+/// What keeps this person from acting in their own name: no account is linked, or what `refusal` says of it; `None`:
+/// nothing.
+pub(super) fn not_allowed(
+    session: &mut Session,
+    by: &Person,
+    repository: &ForgeRepository,
+    context: &Context<'_>,
+    refusal: impl FnOnce(&Presser) -> Option<String>,
+) -> Option<Next> {
     let word = match &session.observed.forge.presser {
         None => {
             return Some(Next::Do(Effect::Forge(ForgeEffect::AskPresser {
@@ -529,11 +546,8 @@ fn unlinked(
                 person: by.id.clone(),
             })));
         }
-        Some(Presser::MayPush) => return None,
         Some(Presser::NotLinked) => words::not_linked(&session.thread),
-        Some(Presser::MayRead { login } | Presser::MayNotPush { login }) => {
-            words::may_not_push(login, &repository.name)
-        }
+        Some(presser) => refusal(presser)?,
     };
     Some(told(session, &word, context))
 }

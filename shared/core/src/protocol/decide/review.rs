@@ -151,18 +151,10 @@ fn not_a_reader(
     repository: &ForgeRepository,
     context: &Context<'_>,
 ) -> Option<Next> {
-    let word = match &session.observed.forge.presser {
-        None => {
-            return Some(Next::Do(Effect::Forge(ForgeEffect::AskPresser {
-                repository: repository.clone(),
-                person: by.id.clone(),
-            })));
-        }
-        Some(Presser::MayPush | Presser::MayRead { .. }) => return None,
-        Some(Presser::NotLinked) => words::not_linked(&session.thread),
-        Some(Presser::MayNotPush { login }) => words::may_not_read(login, &repository.name),
-    };
-    Some(publish::told(session, &word, context))
+    publish::not_allowed(session, by, repository, context, |presser| match presser {
+        Presser::MayPush | Presser::MayRead { .. } | Presser::NotLinked => None,
+        Presser::MayNotPush { login } => Some(words::may_not_read(login, &repository.name)),
+    })
 }
 
 /// The review in the forge's Markdown, where nothing in it mentions, fetches or commits anything.
