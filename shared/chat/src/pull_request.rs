@@ -11,6 +11,7 @@ use bobbin_core::records::watch::{
     CardSight, CheckSummary, CheckWord, PartlyRead, PolledList, PullRequestCard, ReviewSummary,
     SeenPullRequest, ShownNames,
 };
+use bobbin_core::text::and_more;
 
 use crate::review::is_commit;
 
@@ -218,9 +219,7 @@ fn merge(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
 
 fn listed(names: &ShownNames, code: impl Fn(&str) -> String) -> String {
     let shown: Vec<String> = names.first.iter().map(|name| code(name)).collect();
-    let more = names.total.saturating_sub(names.first.len());
-    let shown = shown.join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
+    and_more(&shown, names.total.saturating_sub(names.first.len()))
 }
 
 #[cfg(test)]

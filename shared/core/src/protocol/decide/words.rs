@@ -14,7 +14,7 @@ use crate::records::publication::PullRequestState;
 use crate::tenant::budgets::{self, BudgetKind, MicroUsd};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::apart;
-use crate::text::{dollars, one_line, shorten};
+use crate::text::{and_more, dollars, one_line, shorten};
 
 /// Names that a list shows.
 const NAMES_SHOWN: usize = 10;
@@ -594,11 +594,9 @@ fn listed(names: &[String], first: &str) -> String {
     let (alike, others): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with(first));
     let all: Vec<&str> = alike.into_iter().chain(others).map(String::as_str).collect();
-    let shown = all[..all.len().min(NAMES_SHOWN)].join(", ");
     match all.len() {
         0 => "the configured one only".to_owned(),
-        n if n > NAMES_SHOWN => format!("{shown} and {} more", n - NAMES_SHOWN),
-        _ => shown,
+        n => and_more(&all[..n.min(NAMES_SHOWN)], n.saturating_sub(NAMES_SHOWN)),
     }
 }
 
