@@ -531,10 +531,7 @@ impl Publishing {
     /// Writes what is expected to stand still; of all others who know it, that is past then.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let stored = self.record(s);
-        let stands = |expected: Option<u64>, version: u64| expected.is_none_or(|it| it == version);
-        if !stands(expected.thread, stored.version)
-            || !stands(expected.sandbox, stored.sandbox.version)
-        {
+        if !expected.are_of(Some(&stored)) {
             return self.then(s, slot, Came::Conflict);
         }
         let mut written = (*stored).clone();
