@@ -8,7 +8,8 @@ use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, si
 use aws_sigv4::sign::v4;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-use bobbin_core::base::ids::{ThreadKey, wake_name};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::wake_name;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::session::Session;

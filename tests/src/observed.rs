@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;

@@ -5,11 +5,11 @@ use std::process::Command;
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::tenant::settings::{
-    Catalogue, DefaultKind, Settings, SettingsChange, SettingsList,
-};
+use bobbin_core::tenant::catalogue::Catalogue;
+use bobbin_core::tenant::settings::{DefaultKind, Settings, SettingsChange, SettingsList};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};

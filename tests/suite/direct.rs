@@ -3,7 +3,7 @@
 
 use std::ops::Not;
 
-use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, TimelineEntry};

@@ -1,7 +1,7 @@
 //! A private repository of the laptop's forge: it is fetched into a thread's sandbox, and the agent's work becomes a
 //! pull request on a press.
 
-use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::forge::{TestForge, TestRepository};

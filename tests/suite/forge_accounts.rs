@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use bobbin_core::records::message::{Body, Control, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::Body;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::setup_link::SetupLink;

@@ -1,8 +1,9 @@
 //! The operator's command line on the laptop stack: the real program, real records; then the promises, as after
 //! everything that people do.
 
-use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::limits::DELIVERIES_MAX;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::protocol::decide::words::destroyed_by;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;

@@ -1,7 +1,8 @@
 //! The observations of the end-to-end tests break a promise when they should: each is tested with a thread that keeps
 //! all of them and one with a fault. `protocol/broken.rs` tests the checks themselves.
 
-use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, TimelineEntry};
 use bobbin_core::records::session::Session;

@@ -1,7 +1,8 @@
 //! Sandboxes that people name and share, on both chats: named, listed, connected, used in turns, destroyed while a turn
 //! runs in one.
 
-use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
+use bobbin_core::base::ids::SandboxName;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};

@@ -10,7 +10,8 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::{Ms, digest};
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::message::{Body, Want};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::Body;
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink};
 use bobbin_core::tenant::sign_in::{ForgeWish, StoredSignIn, code_id, code_seal, press_id};
 

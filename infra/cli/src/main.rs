@@ -16,6 +16,7 @@ mod agent;
 mod arguments;
 mod columns;
 mod completions;
+mod following;
 mod keys;
 mod laptop;
 mod operate;

@@ -26,7 +26,7 @@ mod task;
 mod threads;
 mod usage;
 
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 
 pub use self::arguments::OperateCommand;
 use self::arguments::{

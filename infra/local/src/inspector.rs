@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::base::ids::{SandboxKey, ThreadKey, sandbox_name};
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bobbin_cloud::forward::bring_forward;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef};
+use bobbin_core::base::ids::{Ms, PostRef};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::queue::{
     Admission, Announced, Steering, admit, announced, kept, steer,
 };

@@ -10,8 +10,8 @@ use bobbin_core::tenant::glance::Glance;
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::tenant::catalogue::{AgentOptions, Catalogue};
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{AgentOptions, Catalogue};
 
 /// Longest time for a write to the catalogue.
 pub const NOTE_MS_MAX: u64 = 2_000;

@@ -24,7 +24,7 @@ mod withdraw;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, Want};
+use bobbin_core::records::control::{Control, Want};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::{Command, WhoMay};
 use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange};

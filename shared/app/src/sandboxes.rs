@@ -32,17 +32,16 @@ use std::time::Duration;
 use bobbin_agent::{Agent, Runtime, server_http};
 use bobbin_chat::FileSource;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{
-    Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId, sandbox_name, sandbox_password,
-};
+use bobbin_core::base::ids::{Ms, PostRef, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::base::limits::Limits;
+use bobbin_core::base::names::{PostKind, sandbox_name, sandbox_password};
 use bobbin_core::protocol::effect::{SandboxEffect, Watched};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::target;
 use bobbin_core::records::card::Card;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tokens::nudge::{Nudge, mark_of};
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};

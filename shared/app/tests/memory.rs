@@ -20,8 +20,9 @@ use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Wanted, Work
 use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey};
 use bobbin_core::base::limits::{Limits, SandboxLimits};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;

@@ -16,10 +16,9 @@ use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{
-    AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
-};
+use bobbin_core::base::ids::{AgentSessionId, Ms, PostRef, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::base::limits::{ChatLimits, Limits, PollLimits, SandboxLimits};
+use bobbin_core::base::names::{PostKind, PromptIds, sandbox_name};
 use bobbin_core::base::person::Person;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::{

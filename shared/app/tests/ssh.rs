@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
-use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
+use bobbin_core::base::ids::{AgentSessionId, Ms, PostRef, ThreadKey};
 use bobbin_core::base::limits::{Limits, PollLimits};
+use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, KeptCard, SandboxEffect, Sending,
 };

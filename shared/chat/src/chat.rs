@@ -4,7 +4,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::card::{CardState, Post};

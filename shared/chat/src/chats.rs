@@ -1,7 +1,8 @@
 //! The available chats, and the chat of a thread.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, Tenant, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::tenant::settings::Settings;

@@ -5,7 +5,8 @@
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Want, WhichSandbox, Work};
+use bobbin_core::records::control::{Want, WhichSandbox};
+use bobbin_core::records::message::Work;
 use bobbin_core::tenant::commands::argument::{
     ALL, BODY, CONNECT, DISCONNECT, KEEP_FILES, NAME, SUBJECT,
 };

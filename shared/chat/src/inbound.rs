@@ -4,8 +4,9 @@ use bobbin_core::base::ids::{Ms, SandboxName, Tenant, TurnId};
 use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Body;
+use bobbin_core::tenant::catalogue::Catalogue;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::settings::{Catalogue, DefaultKind};
+use bobbin_core::tenant::settings::DefaultKind;
 use bobbin_core::tenant::setup_link::SetupLink;
 use bobbin_http::HttpAnswer;
 

@@ -3,14 +3,15 @@
 //! Names of checks, branches and people are theirs to choose: each chat shows them as code, in which nothing has an
 //! effect.
 
-use bobbin_core::base::ids::is_short_name;
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::base::names::is_short_name;
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::publication::{PullRequestAct, PullRequestState};
 use bobbin_core::records::pull_request::Mergeability;
 use bobbin_core::records::watch::{
     CardSight, CheckSummary, CheckWord, PartlyRead, PolledList, PullRequestCard, ReviewSummary,
     SeenPullRequest, ShownNames,
 };
+use bobbin_core::text::and_more;
 
 use crate::review::is_commit;
 
@@ -218,9 +219,7 @@ fn merge(seen: &SeenPullRequest, code: impl Fn(&str) -> String) -> String {
 
 fn listed(names: &ShownNames, code: impl Fn(&str) -> String) -> String {
     let shown: Vec<String> = names.first.iter().map(|name| code(name)).collect();
-    let more = names.total.saturating_sub(names.first.len());
-    let shown = shown.join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
+    and_more(&shown, names.total.saturating_sub(names.first.len()))
 }
 
 #[cfg(test)]

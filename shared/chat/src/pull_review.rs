@@ -3,9 +3,9 @@
 //! A person approves what they read: all of it stands on the card in the notation of [`crate::review`], or in the file
 //! above it. Otherwise there is no button.
 
-use bobbin_core::base::ids::is_short_name;
+use bobbin_core::base::names::is_short_name;
 use bobbin_core::records::card::ReviewCard;
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::records::control::PublishStep;
 
 /// Label of the button that posts it.
 pub(crate) const POST: &str = "Post review";

@@ -5,9 +5,9 @@
 //! (`\u{202e}`). The space without a width, by which quoted words mention nobody, is `␣`. The third of three
 //! backticks, which would end a block of code, is `ˋ`.
 
-use bobbin_core::base::ids::is_short_name;
+use bobbin_core::base::names::is_short_name;
 use bobbin_core::records::card::{OfferOfAll, PublishOffer, Review};
-use bobbin_core::records::message::{PublishStep, ShowOf};
+use bobbin_core::records::control::{PublishStep, ShowOf};
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::text::{shorten, visible};
 

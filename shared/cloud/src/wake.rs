@@ -16,7 +16,8 @@ use aws_sdk_scheduler::types::{
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, ThreadKey, wake_message_id, wake_name};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::names::{wake_message_id, wake_name};
 use bobbin_core::records::message::{Body, Message, Work};
 
 use crate::aws::{Aws, Bounded, CallError, FailureCause};

@@ -20,7 +20,7 @@ pub use dialect::{Dialect, apart_fences, code, fit, parts};
 pub use gist::gist;
 pub use hidden::{is_hidden, visible};
 pub use html::html_text;
-pub use plain::{clusters, dollars, one_line, shorten, span, thousands, units};
+pub use plain::{and_more, clusters, dollars, one_line, shorten, span, thousands, units};
 pub use split::{PART_UNITS_MIN, split};
 pub use terminal::without_controls;
 

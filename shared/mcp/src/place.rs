@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::protocol::decide::words::not_there_for_agent;
+use bobbin_core::protocol::decide::words::for_agent;
 use bobbin_core::records::workspace::COMMON_FOLDER;
 use bobbin_sandbox::{Provider, ProviderError, Sandbox, ScriptOutput};
 
@@ -46,7 +46,7 @@ impl OpenedSandbox {
     /// Text for an agent that explores the files, with what the clone left out.
     pub(crate) fn with_left_out(&self, words: &str) -> String {
         match &self.left_out {
-            Some(left_out) => format!("{words}\n{}", not_there_for_agent(left_out)),
+            Some(left_out) => format!("{words}\n{}", for_agent::not_there(left_out)),
             None => words.to_owned(),
         }
     }

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::limits::SandboxLimits;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_local_daytona::{LocalDaytona, LocalDaytonaSettings, sandbox_init_main};
 use bobbin_mcp::{OpenedSandbox, RpcRequest, ToolPlace, answer};

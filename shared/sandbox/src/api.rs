@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use bobbin_core::base::failure::Failure;
 use bobbin_http::{AllowedHosts, Http, HttpError, ReceivedAnswer};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
@@ -111,6 +112,23 @@ impl<E: ProviderRefusal> ProviderApi<E> {
     /// No answer.
     pub async fn open(&self, request: RequestBuilder) -> Result<reqwest::Response, E> {
         Ok(self.http.open(request).await?)
+    }
+}
+
+/// What the sandbox's delivery has to do about a call of a provider without an answer. `setting` of the parameter
+/// Overrides is the provider's address.
+pub fn unanswered(error: &HttpError, provider: &str, setting: &str) -> Failure {
+    let seen = error.to_string();
+    match error {
+        HttpError::Refused { .. } => Failure::NonRecoverable {
+            advice: format!(
+                "The address of {provider} cannot be used: {seen}. The operator has to check {setting} of the parameter Overrides."
+            ),
+        },
+        HttpError::Timeout { .. } | HttpError::Transport { .. } => {
+            Failure::Outage { after_ms: 0, seen }
+        }
+        _ => Failure::Wait { after_ms: 0, seen },
     }
 }
 

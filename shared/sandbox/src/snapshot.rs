@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest};
+use bobbin_core::base::names::sandbox_name;
 
 use crate::labels::StackIdentity;
 

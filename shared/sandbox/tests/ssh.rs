@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
+use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey};
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::{AllowedHosts, Http};
 use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};

@@ -1,8 +1,9 @@
 //! Announces a waiting prompt with the product's own decisions, a step at a time. Like Slack, its chat finds a post
 //! only by reading the thread.
 
-use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
+use bobbin_core::base::ids::{PostRef, TurnId};
 use bobbin_core::base::limits::RecordLimits;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::protocol::decide::queue::{Admission, Announced, admit, announced};
 use bobbin_core::records::card::{Card, CardState, Post};
 use bobbin_core::records::flags::Queued;

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Message, Operation, Prompt, PublishStep, Work};
+use bobbin_core::records::control::{Operation, PublishStep};
+use bobbin_core::records::message::{Message, Prompt, Work};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
 

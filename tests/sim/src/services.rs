@@ -5,9 +5,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
-    TurnId,
+    AgentSessionId, AskId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,
@@ -43,8 +43,8 @@ use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_core::tenant::budgets::MicroUsd;
 use bobbin_core::tenant::capped_keys::KeyLimit;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::AgentOptions;
 
 use crate::project;
 

@@ -7,8 +7,9 @@ use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, Tur
 use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::decide::orphan::is_orphan;
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::flags::StoppedAll;
-use bobbin_core::records::message::{DeadPrompt, Message, PublishStep, Work};
+use bobbin_core::records::message::{DeadPrompt, Message, Work};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::message::{Operation, PublishStep, Work};
+use bobbin_core::records::control::PublishStep;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::publication::{Opened, Outgoing, PushEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
 use bobbin_core::records::set_up::SetUpSeen;
@@ -24,17 +25,7 @@ pub struct Before(Transition);
 impl Transition {
     pub fn before(phase: Phase, work: &Work, event: Option<&Event>) -> Before {
         let work = match work {
-            Work::Prompt(_) => "prompt",
-            Work::Sweep => "sweep",
-            Work::Poll => "poll",
-            Work::Reconcile => "look",
-            Work::Reset { .. } => "reset",
-            Work::DeadLetter { .. } => "notice",
-            Work::Operate { want, .. } => want.word(),
-            Work::Create(_) => Operation::Create.word(),
             Work::Build(_) => "build",
-            Work::Name { .. } => "name",
-            Work::Connect { .. } => "connect",
             Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
             Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
             Work::Publish { step: PublishStep::PushAll { .. }, .. } => "publish all",
@@ -42,6 +33,7 @@ impl Transition {
             Work::Publish { step: PublishStep::Fixed { .. }, .. } => "fixed",
             Work::Publish { step: PublishStep::Review { .. }, .. } => "review",
             Work::Publish { step: PublishStep::Act { .. }, .. } => "act",
+            other => other.word(),
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
     }

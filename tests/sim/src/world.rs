@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 
 use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::base::limits::Limits;
-use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Message, Work};
 
 use super::forge;
 use super::plan::{Deed, START_MS, Trouble};

@@ -2,7 +2,8 @@
 
 use bobbin_chat::{HttpAnswer, Inbound};
 use bobbin_core::base::ids::Tenant;
-use bobbin_core::records::message::{Body, Want, Work};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Body, Work};
 use serde_json::Value;
 
 /// SQS's maximum length of a deduplication id and a message group id.

@@ -4,7 +4,8 @@ use bobbin_chat::Inbound;
 use bobbin_chat::slack::{self, App};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::Limits;
-use bobbin_core::records::message::{Body, Overview, Surface, Want, Work};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Body, Overview, Surface, Work};
 use bobbin_core::tenant::access::Policy;
 
 use super::endpoint::{self, nowhere};

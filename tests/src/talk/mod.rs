@@ -5,7 +5,8 @@ mod reading;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_chat::slack::ASK_ACTION;
-use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;

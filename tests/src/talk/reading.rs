@@ -1,6 +1,6 @@
 //! Observing a conversation, and waiting for something in it.
 
-use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::EndedTurn;
 

@@ -9,7 +9,8 @@ use bobbin_core::protocol::signals::{
     Alarm, CONTROL_DROPPED, DIMENSION, GIVEN_UP, INGRESS_FAILED, NAMESPACE, ORPHANS_HELD,
     TABLE_FAILED,
 };
-use bobbin_core::records::message::{Body, Message, NewSandbox, Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Body, Message, NewSandbox, Work};
 use bobbin_sandbox::labels::{StackIdentity, labels};
 use bobbin_tests::function::Function;
 use serde_json::{Value, json};

@@ -8,9 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bobbin_core::base::ids::{ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::{sandbox_name, sandbox_password};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::budgets::BudgetKind;
 use bobbin_core::tenant::commands::Command;

@@ -7,7 +7,8 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetterQueues};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::decide::replay::{self, Replay};
-use bobbin_core::records::message::{Body, Message, Want, Work, thread_of_group};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Body, thread_of_group};
 use serde::Serialize;
 
 use super::arguments::Replay as ReplayWhat;
@@ -144,20 +145,7 @@ fn words(replay: &Replay) -> (&'static str, String) {
 
 fn kind(body: &Body) -> String {
     match body {
-        Body::Message(Message { work, .. }) => match work {
-            Work::Prompt(_) => "prompt",
-            Work::Sweep => "sweep",
-            Work::Poll => "poll",
-            Work::Reconcile => "look",
-            Work::Reset { .. } => "reset",
-            Work::DeadLetter { .. } => "notice",
-            Work::Operate { want, .. } => want.word(),
-            Work::Create(_) => "create",
-            Work::Build(build) => build.purpose.word(),
-            Work::Name { .. } => "name",
-            Work::Connect { .. } => "connect",
-            Work::Publish { .. } => "pull request",
-        },
+        Body::Message(message) => message.work.word(),
         Body::Open(_) => "new thread",
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",

@@ -2,7 +2,7 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::protocol::decide::operate::{Outlook, outlook};
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use serde::Serialize;
 use serde_json::{Value, json};
 

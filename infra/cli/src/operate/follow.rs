@@ -18,18 +18,15 @@ use super::hear::Ear;
 use super::progress::{Far, Words};
 use super::show;
 use super::stack::Stack;
+use crate::following::{NOT_TAKEN, POLL, TAKEN};
 use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::Screen;
 use crate::time::span;
 
-/// Interval between polls of the record.
-const POLL: Duration = Duration::from_millis(500);
 /// Longest wait for the agent's text.
 const TICK: Duration = Duration::from_millis(200);
 /// Consecutive failed polls before giving up.
 const FAILED_POLLS_MAX: u32 = 10;
-/// After this long without a worker the person is told where to check.
-const TAKEN: Duration = Duration::from_secs(45);
 
 /// The turn to follow, and the deadline.
 pub struct WantedTurn<'a> {
@@ -205,7 +202,7 @@ impl<'a> FollowedTurn<'a> {
             }
             if self.is_sent && far.is_untaken() && !hinted && began.elapsed() > TAKEN {
                 hinted = true;
-                self.screen.note("No worker has taken the task yet: check the worker's log group in CloudWatch, and docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
+                self.screen.note(NOT_TAKEN);
             }
             let line = far.line(self.ear.step().as_deref());
             self.screen.progress(&line, &far.line(None), began.elapsed());

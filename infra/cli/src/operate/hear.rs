@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use bobbin_agent::{Agent, Observe, RunCursor, RunRef, RunState};
 use bobbin_app::agents;
-use bobbin_core::base::ids::{AgentSessionId, sandbox_name};
+use bobbin_core::base::ids::AgentSessionId;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
 use bobbin_sandbox::Provider;

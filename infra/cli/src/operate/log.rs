@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bobbin_app::agent_log::{self, LogError, Position, ReadFrom, WhichLog};
-use bobbin_core::base::ids::sandbox_name;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;

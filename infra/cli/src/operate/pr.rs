@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::records::message::{PublishStep, Work};
+use bobbin_core::records::control::PublishStep;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::publication::{Proposal, Publication, PullRequestRef};
 use bobbin_core::records::session::Session;
 use serde::Serialize;

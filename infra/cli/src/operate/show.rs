@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
+use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId};
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::ask::About;
 use bobbin_core::records::changes;
 use bobbin_core::records::flags::ControlFlags;
@@ -11,7 +12,7 @@ use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
-use bobbin_core::text::{one_line, shorten, thousands};
+use bobbin_core::text::{and_more, one_line, shorten, thousands};
 use serde::Serialize;
 
 use super::arguments::Show;
@@ -351,12 +352,8 @@ fn listed(threads: &[ThreadKey]) -> Option<String> {
     if threads.is_empty() {
         return None;
     }
-    let named = threads.iter().take(NAMED_MAX).map(ToString::to_string);
-    let named = named.collect::<Vec<_>>().join(", ");
-    Some(match threads.len().saturating_sub(NAMED_MAX) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    })
+    let named: Vec<String> = threads.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    Some(and_more(&named, threads.len().saturating_sub(NAMED_MAX)))
 }
 
 /// The turns in a shared sandbox and their start; the thread's own turn is shown elsewhere.

@@ -20,7 +20,7 @@ use bobbin_core::records::ask::{About, Choice as Said};
 use bobbin_core::records::changes::{ChangedFile, Changes, How};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;

@@ -8,7 +8,7 @@ use bobbin_core::base::ids::{AgentSessionId, AskId};
 use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use futures::future::try_join;
 
 use super::answer::conclude;

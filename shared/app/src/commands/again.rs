@@ -3,10 +3,12 @@
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId, digest};
+use bobbin_core::base::ids::{ThreadKey, TurnId, digest};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::Post;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{Announce, Body, Control, Message, Prompt, Work};
+use bobbin_core::records::message::{Announce, Body, Message, Prompt, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::{dollars, one_line, shorten};
 

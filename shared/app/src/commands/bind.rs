@@ -5,7 +5,7 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant};
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::tenant::bindings::{self, BINDINGS_MAX, Binding};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::repositories::ALL;

@@ -8,7 +8,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::tenant::environments::{self, OFF, OWN};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::settings::{

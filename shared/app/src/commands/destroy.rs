@@ -4,7 +4,7 @@ use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, Operation, WhichSandbox};
+use bobbin_core::records::control::{Control, Operation, WhichSandbox};
 use bobbin_core::shown::sandboxes::Listed;
 
 use super::operate::pointless;

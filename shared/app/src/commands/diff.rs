@@ -4,8 +4,8 @@ use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::Control;
 
 use crate::control::Lane;
 

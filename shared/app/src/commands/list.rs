@@ -6,7 +6,7 @@ use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, SandboxesPage};

@@ -7,7 +7,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, WhichSandbox};
+use bobbin_core::records::control::{Control, WhichSandbox};
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;

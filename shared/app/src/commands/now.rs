@@ -5,7 +5,7 @@ use bobbin_core::base::ids::TurnId;
 use bobbin_core::protocol::decide::queue::{Steering, steer};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 
 use crate::control::Lane;
 

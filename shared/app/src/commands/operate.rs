@@ -7,7 +7,8 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Body, Control, Message, Operation, WhichSandbox, Work};
+use bobbin_core::records::control::{Control, Operation, WhichSandbox};
+use bobbin_core::records::message::{Body, Message, Work};
 use bobbin_core::records::sandbox::{InUse, SandboxRecord};
 use bobbin_core::shown::sandboxes::{Listed, asked_for};
 

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, PublishStep, Work};
+use bobbin_core::records::control::{Control, PublishStep};
+use bobbin_core::records::message::Work;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;

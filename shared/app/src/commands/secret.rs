@@ -6,7 +6,7 @@
 use bobbin_cloud::sealing::SealError;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish, usable_value};
 use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange, change_words};

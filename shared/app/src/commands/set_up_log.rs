@@ -3,7 +3,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, TurnId};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::project_secrets::project_of;

@@ -4,7 +4,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::ask::{Ask, Choice};
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::shown::asks::{self, Ruling};
 
 use crate::control::{Lane, place};

@@ -11,7 +11,7 @@ use bobbin_cloud::sealing::SealError;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;

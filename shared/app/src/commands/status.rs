@@ -3,8 +3,8 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::control::Control;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::Control;
 use bobbin_core::shown::status;
 
 use crate::control::Lane;

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::card::{Card, CardState, card_kind};
+use bobbin_core::records::control::Control;
 use bobbin_core::records::flags::StoppedAll;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::Control;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::turn::Turn;
 use bobbin_core::records::usage::Usage;

@@ -10,7 +10,7 @@ use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::Control;
+use bobbin_core::records::control::Control;
 use bobbin_core::shown::usage::{UsagePage, dearest, is_capped, of_thread, scopes};
 use bobbin_core::tenant::budgets::{BudgetScope, Budgets, MicroUsd, month, month_of};
 use bobbin_core::tenant::commands::Command;

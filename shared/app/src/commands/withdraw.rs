@@ -1,10 +1,11 @@
 //! Withdraws a waiting prompt: by *Withdraw* on its card, or because its message was deleted.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, TurnId};
+use bobbin_core::base::ids::{Ms, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::control::Control;
 use bobbin_core::records::flags::{ControlFlags, Queued};
-use bobbin_core::records::message::Control;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::usage::Usage;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_agent::ModelKey;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::secret_version;
+use bobbin_core::base::names::secret_version;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::given_secrets::{
     GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,

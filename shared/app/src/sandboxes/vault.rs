@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bobbin_agent::ModelKey;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::secret_version;
+use bobbin_core::base::names::secret_version;
 use bobbin_sandbox::{HostedSecret, Placeholder, Sandbox, Secrets};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};

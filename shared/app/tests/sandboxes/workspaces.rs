@@ -10,9 +10,8 @@ use bobbin_agent::{
     Runtime as _, Submission, server_http,
 };
 use bobbin_app::sandboxes::Workplace;
-use bobbin_core::base::ids::{
-    AgentSessionId, AskId, PromptIds, ThreadKey, sandbox_name, sandbox_password,
-};
+use bobbin_core::base::ids::{AgentSessionId, AskId, ThreadKey};
+use bobbin_core::base::names::{PromptIds, sandbox_name, sandbox_password};
 use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::ask::{About, Choice};

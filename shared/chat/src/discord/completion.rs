@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 
 use bobbin_core::base::ids::SandboxName;
-use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings};
+use bobbin_core::tenant::catalogue::Catalogue;
+use bobbin_core::tenant::settings::{DefaultKind, Settings};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 

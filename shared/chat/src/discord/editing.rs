@@ -1,7 +1,7 @@
 //! The form for subject and text of a pull request. The function that opens it reads no record: both texts come from
 //! the clicked message, which shows them in a notation that loses nothing.
 
-use bobbin_core::records::message::PublishStep;
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::text::units;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ pub(super) fn filled(modal: &Modal, of: Option<&str>) -> Option<Result<PublishSt
 #[cfg(test)]
 mod tests {
     use bobbin_core::records::card::Post;
-    use bobbin_core::records::message::ShowOf;
+    use bobbin_core::records::control::ShowOf;
     use bobbin_core::records::publication::subject;
     use proptest::prelude::*;
     use serde_json::Value;

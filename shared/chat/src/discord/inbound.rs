@@ -7,7 +7,8 @@ mod request;
 mod sandboxes;
 
 use bobbin_core::base::ids::Ms;
-use bobbin_core::records::message::{Want, Work};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::Work;
 use bobbin_core::tenant::commands::{Command, Reach};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -2,7 +2,8 @@
 
 use bobbin_core::base::ids::{BadSandboxName, Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Reach;
 

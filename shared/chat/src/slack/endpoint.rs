@@ -2,7 +2,8 @@
 
 use bobbin_core::base::ids::{Ms, ThreadKey, digest};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::tenant::access::Policy;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,8 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Attachment, Body, Message, Prompt, Quote, Reply, Work};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
 use serde_json::json;

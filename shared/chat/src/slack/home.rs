@@ -4,7 +4,8 @@
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::tenant::access::{Policy, Refusal};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 

@@ -4,7 +4,8 @@ use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::ask::{Choice, Field};
-use bobbin_core::records::message::{Quote, Reply, Want};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Quote, Reply};
 use bobbin_core::records::publication::PullRequestAct;
 
 use super::actions::{

@@ -64,13 +64,6 @@ const OTHER_SCOPES: [&str; 2] = ["commands", "files:read"];
 )]
 pub struct BadAddress(String);
 
-/// The scopes that a method needs; `None` if we do not call it.
-#[must_use]
-pub fn scopes_of(method: &str) -> Option<&'static [&'static str]> {
-    let found = METHODS.iter().find(|(known, _)| *known == method)?;
-    Some(found.1)
-}
-
 /// Every scope that the app needs, sorted by name.
 #[must_use]
 pub fn scopes() -> BTreeSet<&'static str> {

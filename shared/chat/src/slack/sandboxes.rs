@@ -4,7 +4,8 @@
 //! button names the thread.
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
-use bobbin_core::records::message::{Body, Operation, Reply, Want, WhichSandbox};
+use bobbin_core::records::control::{Operation, Want, WhichSandbox};
+use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::shown::sandboxes::SandboxAction;
 
 use super::actions::{DESTROY_ACTION, KEEP_ACTION, PAGE_ACTION, SANDBOX_ACTION};

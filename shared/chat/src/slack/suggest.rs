@@ -3,7 +3,8 @@
 
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::person::Membership;
-use bobbin_core::tenant::settings::{Catalogue, Settings};
+use bobbin_core::tenant::catalogue::Catalogue;
+use bobbin_core::tenant::settings::Settings;
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 

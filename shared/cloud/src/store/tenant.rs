@@ -8,7 +8,8 @@ use bobbin_core::base::ids::Tenant;
 use std::collections::{BTreeSet, HashMap};
 
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::tenant::settings::{Catalogue, Settings};
+use bobbin_core::tenant::catalogue::Catalogue;
+use bobbin_core::tenant::settings::Settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

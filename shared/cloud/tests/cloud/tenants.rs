@@ -6,8 +6,9 @@ use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::catalogue::Catalogue;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{Catalogue, Settings};
+use bobbin_core::tenant::settings::Settings;
 
 use crate::support::{Cloud, alone, aws, sdk_dynamodb};
 

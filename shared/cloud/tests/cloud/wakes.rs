@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bobbin_cloud::config::WakeTarget;
 use bobbin_cloud::wake::{WakeError, Wakes};
-use bobbin_core::base::ids::{ThreadKey, wake_name};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::wake_name;
 use bobbin_core::records::message::{Body, Work};
 use serde_json::Value;
 

@@ -7,6 +7,7 @@ pub mod failure;
 pub mod flat;
 pub mod ids;
 pub mod limits;
+pub mod names;
 pub mod person;
 pub mod reply;
 pub mod secret;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
-    TurnId,
+    AgentSessionId, AskId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use crate::base::names::{PostKind, PromptIds};
 use crate::base::person::Person;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};

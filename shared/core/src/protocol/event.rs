@@ -23,7 +23,7 @@ use crate::records::recipe::FoundRecipe;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::records::set_up::{FailedStep, SetUpSeen};
-use crate::tenant::settings::AgentOptions;
+use crate::tenant::catalogue::AgentOptions;
 
 /// The input of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

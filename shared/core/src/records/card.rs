@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use crate::base::ids::{Ms, PostRef, ThreadKey, TurnId};
+use crate::base::names::PostKind;
 use crate::records::ask::Ask;
 use crate::records::drafted_review::DraftedReview;
 use crate::records::outcome::Outcome;

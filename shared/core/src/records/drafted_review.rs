@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{ThreadKey, TurnId, short_name};
+use crate::base::ids::{ThreadKey, TurnId};
+use crate::base::names::short_name;
 use crate::records::carried::ForgeRepository;
 use crate::text::{one_line, shorten};
 

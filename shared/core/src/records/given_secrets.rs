@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::short_name;
+use crate::base::names::short_name;
 use crate::tenant::project_networks::NetworkAccess;
 
 /// The secrets with which the server of a sandbox was started last.

@@ -7,6 +7,7 @@ pub mod card;
 pub mod carried;
 pub mod changes;
 pub mod checks;
+pub mod control;
 pub mod drafted_review;
 pub mod flags;
 pub mod forge_hint;

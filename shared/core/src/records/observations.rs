@@ -21,7 +21,7 @@ use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::records::watch::PullRequestCard;
 use crate::tenant::budgets::{BudgetScope, BudgetWrite, MicroUsd};
-use crate::tenant::settings::AgentOptions;
+use crate::tenant::catalogue::AgentOptions;
 
 /// Observations of this delivery so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

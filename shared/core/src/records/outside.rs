@@ -5,7 +5,8 @@
 //! is created, and that it ends with the agent's.
 
 use crate::base::ids::{Ms, SandboxKey, SandboxName, TurnId};
-use crate::records::message::{Message, NewSandbox, Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::{Message, NewSandbox, Work};
 use crate::records::sandbox::{Phase, SandboxRecord};
 use crate::tenant::runtime_mode::RuntimeMode;
 

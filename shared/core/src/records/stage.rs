@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{Ms, PostRef, PromptIds};
+use crate::base::ids::{Ms, PostRef};
+use crate::base::names::PromptIds;
 use crate::records::artifacts::Artifact;
 use crate::records::outcome::Outcome;
 use crate::records::usage::Usage;

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{Ms, PostRef, PromptIds, TurnId};
+use crate::base::ids::{Ms, PostRef, TurnId};
 use crate::base::limits::PollLimits;
+use crate::base::names::PromptIds;
 use crate::base::person::Person;
 use crate::records::ask::Ask;
 use crate::records::card::card_kind;
@@ -157,7 +158,7 @@ impl Turn {
 
     /// The name of its present card.
     #[must_use]
-    pub const fn card_kind(&self) -> crate::base::ids::PostKind {
+    pub const fn card_kind(&self) -> crate::base::names::PostKind {
         card_kind(self.card.rolls)
     }
 

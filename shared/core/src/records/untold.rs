@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{Ms, PostKind, PostRef, TurnId};
+use crate::base::ids::{Ms, PostRef, TurnId};
+use crate::base::names::PostKind;
 use crate::records::card::{Card, CardState, Post};
 use crate::records::outcome::Outcome;
 use crate::records::usage::Usage;

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::base::credentials::redact;
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
-use crate::records::message::Operation;
+use crate::records::control::Operation;
 use crate::records::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
 use crate::tenant::commands::Command;
 use crate::tenant::glance::{Glance, used};
 use crate::tenant::settings::DefaultKind;
-use crate::text::{one_line, shorten, span};
+use crate::text::{and_more, one_line, shorten, span};
 
 /// Sandboxes on one page in a chat: with four buttons each they fit into a message on either platform.
 pub const PAGE_SANDBOXES: usize = 5;
@@ -380,10 +380,7 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
     const NAMED_MAX: usize = 5;
     let listed = |threads: &[ThreadKey]| {
         let shown: Vec<String> = threads.iter().take(NAMED_MAX).map(&named).collect();
-        match threads.len().saturating_sub(NAMED_MAX) {
-            0 => shown.join(", "),
-            more => format!("{} and {more} more", shown.join(", ")),
-        }
+        and_more(&shown, threads.len().saturating_sub(NAMED_MAX))
     };
     let mut lines = Vec::new();
     match sandbox.in_use.len() {

@@ -4,7 +4,8 @@
 //! The tools function creates, starts and deletes nothing: it sends requests, as the operator would.
 
 use crate::base::ids::{Ms, SandboxKey, TurnId};
-use crate::records::message::{Message, Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::{Message, Work};
 use crate::records::outside;
 use crate::records::sandbox::{Phase, SandboxRecord};
 

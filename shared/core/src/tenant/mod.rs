@@ -4,6 +4,7 @@ pub mod access;
 pub mod bindings;
 pub mod budgets;
 pub mod capped_keys;
+pub mod catalogue;
 pub mod commands;
 pub mod environments;
 pub mod glance;

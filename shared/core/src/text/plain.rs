@@ -1,5 +1,7 @@
 //! Plain text: its length, shortening, and formatted numbers.
 
+use std::borrow::Borrow;
+
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The length in UTF-16 units.
@@ -31,6 +33,16 @@ pub fn one_line(text: &str) -> String {
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// What is shown of a list, with commas; `more` is how many others there are.
+#[must_use]
+pub fn and_more<S: Borrow<str>>(shown: &[S], more: usize) -> String {
+    let shown = shown.join(", ");
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The text in units that a reader sees as one character each (UAX #29), with their byte indexes. A unit longer than

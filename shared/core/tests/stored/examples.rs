@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::base::breaker::Breaker;
-use bobbin_core::base::ids::{PostKind, PostRef, PromptIds, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::base::person::{Membership, Outside, Person};
 use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::checks::SeenChecks;
+use bobbin_core::records::control::{Control, Operation, PublishStep, ShowOf, Want, WhichSandbox};
 use bobbin_core::records::drafted_review::{
     DiffSide, DraftedComment, DraftedReview, PostedReview, PullReview,
 };
@@ -21,9 +23,8 @@ use bobbin_core::records::given_secrets::{
 };
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
-    Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Prompt, PublishStep, Quote, Reply, ShowOf, Surface, Want, WhichSandbox,
-    Work,
+    Announce, Attachment, Body, DeadLetters, DeadPrompt, Message, NewSandbox, Open, Overview,
+    Prompt, Quote, Reply, Surface, Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
@@ -54,6 +55,7 @@ use bobbin_core::records::watch::{BegunFixes, BegunThread, Fix, FixedThread, Hea
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::budgets::{BudgetKind, BudgetScope, Budgets};
+use bobbin_core::tenant::catalogue::{Catalogue, RecentChoices};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
@@ -62,9 +64,7 @@ use bobbin_core::tenant::project_networks::NetworkAccess;
 use bobbin_core::tenant::project_secrets::SecretWish;
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{
-    Catalogue, Changed, DefaultKind, RecentChoices, Settings, SettingsChange, SettingsList,
-};
+use bobbin_core::tenant::settings::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
 use bobbin_core::tenant::sign_in::{ForgeWish, OwnerChoice, SignInFound};
 use serde::Serialize;

@@ -21,8 +21,6 @@ pub const PATH: &str = "/github/webhooks";
 pub const SIGNATURE: &str = "x-hub-signature-256";
 /// Header with the event's name.
 pub const EVENT: &str = "x-github-event";
-/// Header with the id of the delivery.
-pub const DELIVERY: &str = "x-github-delivery";
 /// Most repositories of one event that are read.
 const REPOSITORIES_MAX: usize = 1_000;
 

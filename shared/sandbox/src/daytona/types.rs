@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::base::endpoint::Endpoint;
-use bobbin_core::base::ids::{Ms, SandboxKey, sandbox_name};
+use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::base::limits::SandboxLimits;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::sandbox::SandboxState;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use bobbin_core::base::ids::{SandboxKey, sandbox_name};
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::base::names::sandbox_name;
 use futures::future::join_all;
 use tokio::time::timeout;
 

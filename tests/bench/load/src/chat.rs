@@ -1,6 +1,7 @@
 //! Checks the posts of a Discord thread: each prompt answered once, in order, and when.
 
-use bobbin_core::base::ids::{Ms, PostKind, post_key};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_tests::chat::{ChatMessage, Thread};
 
 /// The epoch of Discord's ids.

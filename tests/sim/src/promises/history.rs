@@ -1,7 +1,7 @@
 //! The history of one thread, observed without knowledge of the product's inside: by a simulator, the protocol's model,
 //! or the end-to-end tests (`crate::observed`). A turn's name is its place in the order of acceptance.
 
-use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 

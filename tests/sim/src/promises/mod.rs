@@ -3,7 +3,7 @@
 
 mod history;
 
-use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::sandbox::Phase;
 
 pub use history::{End, Ending, Fact, History, Request};

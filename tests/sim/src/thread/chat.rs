@@ -1,6 +1,7 @@
 //! The posts of a thread.
 
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, TurnId, post_key};
+use bobbin_core::base::ids::{Ms, PostRef, TurnId};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, CardState, Post};
 

@@ -6,7 +6,8 @@ pub(crate) mod running;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Work};

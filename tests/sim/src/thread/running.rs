@@ -1,7 +1,8 @@
 //! The requests to a thread's agent: prompts, their runs, and their leftovers.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, PromptIds, TurnId};
+use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, TurnId};
+use bobbin_core::base::names::PromptIds;
 use bobbin_core::protocol::effect::{Follow, Sending};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::artifacts::Artifact;

@@ -2,8 +2,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
+    AgentSessionId, AskId, Ms, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, ForgeEffect, RecipeAt, SandboxEffect, Sending, Watched,
@@ -16,8 +17,9 @@ use bobbin_core::records::carried::{
     Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
 };
 use bobbin_core::records::changes::Changes;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::prebuild::{self, Prebuild};
@@ -28,8 +30,8 @@ use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::AgentOptions;
 
 use super::Worker;
 use crate::dice::Dice;

@@ -7,7 +7,7 @@ use super::watch::{QUIET_MS, check, hint, passes, sweep};
 use super::*;
 use bobbin_core::records::card::OfferOfAll;
 use bobbin_core::records::checks::CheckState;
-use bobbin_core::records::message::ShowOf;
+use bobbin_core::records::control::ShowOf;
 use bobbin_core::records::watch::Watch;
 
 const BASE: &str = "1111111111111111111111111111111111111111";

@@ -3,7 +3,7 @@
 use super::choice::{nothing_ran, reason};
 use super::*;
 use bobbin_core::records::carried::Submodule;
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 
 pub(super) fn asked(id: &str, repo: &str) -> Message {
     let prompt = Prompt {

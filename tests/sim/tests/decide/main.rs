@@ -39,8 +39,9 @@ use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey};
 use bobbin_core::base::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
@@ -54,12 +55,11 @@ use bobbin_core::records::carried::{
     Carried, CarriedTo, ForgeRepository, FoundRepository, LeftOut,
 };
 use bobbin_core::records::changes::{self, Changes, How};
+use bobbin_core::records::control::PublishStep;
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{
-    Attachment, DeadPrompt, Message, Prompt, PublishStep, Quote, Work,
-};
+use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{
@@ -70,11 +70,10 @@ use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::{Session, StrayRun};
 use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{
-    AgentOptions, DefaultKind, Settings, SettingsChange, SettingsList,
-};
+use bobbin_core::tenant::settings::{DefaultKind, Settings, SettingsChange, SettingsList};
 use fake::*;
 
 #[test]

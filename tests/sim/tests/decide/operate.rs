@@ -1,7 +1,7 @@
 //! The operator's requests: done once, recorded, never under a running turn, and never with a new sandbox.
 
 use super::*;
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::sandbox::Operated;
 
 fn operation(id: &str, want: Operation) -> Message {

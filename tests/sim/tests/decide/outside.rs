@@ -3,7 +3,7 @@
 use super::*;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::outside::{ended, made, tools_of};
 use bobbin_core::records::sandbox::{InUse, SandboxRecord, Tools};
 

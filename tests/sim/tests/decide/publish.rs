@@ -300,7 +300,7 @@ fn nothing_is_published_of_nothing() {
 #[test]
 fn paused_sandbox_wakes_and_publishes() {
     let world = worked();
-    let operation = bobbin_core::records::message::Operation::Pause;
+    let operation = bobbin_core::records::control::Operation::Pause;
     deliver_until_done(&world, &work("o1", Work::Operate { want: operation, by: None }), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     deliver_until_done(&world, &show("p1"), 1);

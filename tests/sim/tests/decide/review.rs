@@ -9,7 +9,7 @@ use bobbin_core::records::drafted_review::{
     DiffFile, DiffHunk, DiffSide, DraftedComment, DraftedReview, ReviewRead,
 };
 use bobbin_core::records::given_pull::GivenPull;
-use bobbin_core::tenant::settings::RecentChoices;
+use bobbin_core::tenant::catalogue::RecentChoices;
 
 const HEAD: &str = "1111111111111111111111111111111111111111";
 const MOVED: &str = "2222222222222222222222222222222222222222";

@@ -4,7 +4,7 @@ use super::forge::{asked, repository, world as with_forge};
 use super::*;
 use bobbin_core::protocol::effect::RecipeAt;
 use bobbin_core::records::card::{CardState, CardStep, StepState};
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
 use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};

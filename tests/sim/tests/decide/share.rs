@@ -5,7 +5,8 @@ use super::publish::{FIRST, holds, reviews, show};
 use super::*;
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::message::{NewSandbox, Operation};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::NewSandbox;
 use bobbin_core::records::sandbox::SnapshotSeen;
 
 fn other(id: &str) -> ThreadKey {

@@ -1,6 +1,6 @@
 //! Each promise fails on a history that breaks it: the checks are tested first.
 
-use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::sandbox::Phase;
 
 use bobbin_sim::promises::*;

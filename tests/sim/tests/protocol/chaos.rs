@@ -9,9 +9,10 @@ mod shared;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use bobbin_core::base::ids::PostKind;
 use bobbin_core::base::limits::{Limits, SandboxLimits, SetUpLimits};
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::base::names::PostKind;
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 

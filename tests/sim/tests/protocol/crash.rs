@@ -7,9 +7,10 @@ mod shared;
 
 use std::collections::BTreeSet;
 
-use bobbin_core::base::ids::PostKind;
 use bobbin_core::base::limits::{Limits, SandboxLimits, SetUpLimits};
-use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::base::names::PostKind;
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::budgets::Budgets;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;

@@ -321,7 +321,7 @@ mod tests {
         (record.project.set_up, record.project.builds) = (Some(set_up), Some("t1".into()));
         record.history.operated.push(Operated {
             id: "t1".into(),
-            want: bobbin_core::records::message::Operation::Snapshot,
+            want: bobbin_core::records::control::Operation::Snapshot,
             at_ms: 2 * DAY_MS,
             trouble: Some("it failed".to_owned()),
         });

@@ -1,7 +1,8 @@
 //! `sandbox list`: named sandboxes and the provider's sandboxes, without duplicates.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::ids::{Ms, sandbox_name};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::shown::sandboxes::{Listed, sort};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant};
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_sandbox::{SnapshotName, SnapshotState};
 use serde::Serialize;

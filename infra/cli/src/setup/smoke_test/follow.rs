@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::sandbox_name;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Message, Reply, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::Session;
@@ -15,15 +17,12 @@ use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
 use super::{TestOptions, TestTask};
+use crate::following::{NOT_TAKEN, POLL, TAKEN};
 use crate::setup::report::Report;
 use crate::target::StackTarget;
 
-/// Poll interval.
-const POLL_MS: u64 = 500;
 /// Consecutive failed polls before giving up.
 const FAILED_POLLS_MAX: u32 = 5;
-/// After this long without a record the person is told where to check.
-const TAKEN_MS: u64 = 45_000;
 /// Time for stopping the turn and deleting its sandbox.
 const TIDY_MS_MAX: u64 = 4 * 60_000;
 
@@ -95,14 +94,14 @@ pub async fn follow(
             report.progress(&format!("{seconds:>6.1} s  trouble: {why}"));
             trouble.clone_from(why);
         }
-        if session.is_none() && !hinted && began.elapsed() > Duration::from_millis(TAKEN_MS) {
+        if session.is_none() && !hinted && began.elapsed() > TAKEN {
             hinted = true;
-            report.note("No worker has taken the task yet: check the worker's log group in CloudWatch, and docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
+            report.note(NOT_TAKEN);
         }
         if let Some(outcome) = end {
             return Ok(told(report, outcome, seconds));
         }
-        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+        tokio::time::sleep(POLL).await;
     }
     report.wrong(
         &format!("After {minutes} minutes the task still {words}"),
@@ -175,7 +174,7 @@ pub async fn tidy(
             report.right("The test's sandbox is deleted; its thread stays as proof");
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+        tokio::time::sleep(POLL).await;
     }
     Err(format!(
         "The test's sandbox {} is not gone after {} s. It ends automatically after some hours; to end it now, say reset in the thread, or delete it at https://app.daytona.io/dashboard/sandboxes.",
@@ -232,7 +231,7 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
                 }
             }
         }
-        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{AgentProtocol, ProtocolStep};
+use super::stdio::{AgentProtocol, ProtocolStep, keep_asks, not_offered};
 use super::{AgentLaunch, AgentReport, Down, Handed, Order, refused, text};
 use crate::process::Program;
 use crate::state::{AskAnswer, PermissionMode, PromptAttachment, TurnEnd, WaitingAsk};
@@ -358,11 +358,7 @@ impl AgentProtocol for Acp {
     }
 
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
-        let mut is_ask = false;
-        for id in made.iter().filter_map(|one| one.data.asked()) {
-            is_ask = true;
-            self.asks.insert(id.to_owned(), raw.clone());
-        }
+        let is_ask = keep_asks(&mut self.asks, raw, made);
         match (text(raw, "/method"), raw.get("id")) {
             (None, Some(id)) => match id.as_str() {
                 Some(INITIALIZE) => self.initialized(raw),
@@ -373,9 +369,8 @@ impl AgentProtocol for Acp {
                 }
                 _ => Vec::new(),
             },
-            // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
-                let error = json!({"code": -32601, "message": format!("{method} is not offered")});
+                let error = not_offered(method);
                 vec![ProtocolStep::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]
             }
             _ => Vec::new(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{AgentProtocol, ProtocolStep};
+use super::stdio::{AgentProtocol, ProtocolStep, keep_asks};
 use super::{
     AgentLaunch, AgentReport, Handed, Order, loads_project_config, text, with_attachments,
 };
@@ -204,9 +204,7 @@ impl AgentProtocol for Claude {
     }
 
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
-        for id in made.iter().filter_map(|one| one.data.asked()) {
-            self.asks.insert(id.to_owned(), raw.clone());
-        }
+        keep_asks(&mut self.asks, raw, made);
         match text(raw, "/type") {
             Some("control_response") if text(raw, "/response/request_id") == Some(INITIALIZE) => {
                 self.is_ready = true;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{AgentProtocol, ProtocolStep};
+use super::stdio::{AgentProtocol, ProtocolStep, keep_asks, not_offered};
 use super::{
     AgentLaunch, AgentReport, Down, Handed, Order, loads_project_config, refused, text,
     with_attachments,
@@ -285,18 +285,12 @@ impl AgentProtocol for Codex {
     }
 
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
-        let mut is_ask = false;
-        for id in made.iter().filter_map(|one| one.data.asked()) {
-            is_ask = true;
-            self.asks.insert(id.to_owned(), raw.clone());
-        }
+        let is_ask = keep_asks(&mut self.asks, raw, made);
         let id = raw.get("id");
         match (text(raw, "/method"), id) {
             (None, Some(id)) => id.as_u64().map_or(Vec::new(), |id| self.answered(id, raw)),
-            // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
-                let error = json!({"code": -32601, "message": format!("{method} is not offered")});
-                vec![ProtocolStep::Say(json!({"id": id, "error": error}))]
+                vec![ProtocolStep::Say(json!({"id": id, "error": not_offered(method)}))]
             }
             (Some("turn/completed"), _) => self.completed(raw),
             _ => Vec::new(),

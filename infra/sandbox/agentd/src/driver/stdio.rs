@@ -3,6 +3,7 @@
 use bobbin_agent_events::{Converted, UniversalEventData, UniversalMessage};
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -39,6 +40,25 @@ pub(crate) trait AgentProtocol: Send {
     fn order(&mut self, order: Order) -> Vec<ProtocolStep>;
     /// Handles one line of the agent, with its converted events.
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep>;
+}
+
+/// Keeps the line of each ask, by the ask's id. Returns whether there is one.
+pub(super) fn keep_asks(
+    asks: &mut HashMap<String, Value>,
+    raw: &Value,
+    made: &[Converted],
+) -> bool {
+    let mut is_ask = false;
+    for id in made.iter().filter_map(|one| one.data.asked()) {
+        is_ask = true;
+        asks.insert(id.to_owned(), raw.clone());
+    }
+    is_ask
+}
+
+/// The error of a request that nobody here can handle: it is refused, or the agent would wait forever.
+pub(super) fn not_offered(method: &str) -> Value {
+    json!({"code": -32601, "message": format!("{method} is not offered")})
 }
 
 /// Runs an agent of this protocol until its orders end or it exits.

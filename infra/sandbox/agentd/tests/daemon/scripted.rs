@@ -128,6 +128,7 @@ impl PlayedServer {
                 self.sessions += 1;
                 return StatusCode::SERVICE_UNAVAILABLE.into_response();
             }
+            "/session" if self.sessions == 0 => json!([]),
             "/session" => json!([{
                 "id": "ses_1", "title": "s", "directory": self.directory, "metadata": {"bobbin": "s"},
             }]),

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 use bobbin_core::base::endpoint::NoEndpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PromptIds, ThreadKey, TurnId};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::base::names::PromptIds;
 use bobbin_core::protocol::effect::Sending;
 use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;

@@ -73,25 +73,6 @@ impl Discord {
         }
     }
 
-    /// Reads a message.
-    ///
-    /// # Errors
-    /// [`DiscordError`]; code 10008 if it was deleted.
-    pub async fn get_message(&self, at: &PostRef) -> Result<Value, DiscordError> {
-        self.client
-            .call(
-                &in_channel(
-                    "get message",
-                    Method::GET,
-                    &at.channel,
-                    &format!("/messages/{}", at.id),
-                ),
-                None,
-                None,
-            )
-            .await
-    }
-
     /// Deletes a message; one that is already gone is fine.
     ///
     /// # Errors

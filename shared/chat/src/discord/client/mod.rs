@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, TurnId, digest};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
-use bobbin_core::records::message::{PublishStep, Want};
+use bobbin_core::records::control::{PublishStep, Want};
 
 use super::request::{AdmittedInteraction, RequestOutcome, refuse};
 use crate::discord::answer;

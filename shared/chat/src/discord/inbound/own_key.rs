@@ -1,7 +1,7 @@
 //! `/sandbox-setup` and its form: the place for new sandboxes, keys of the server's own, and owners at the forge.
 
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::message::Want;
+use bobbin_core::records::control::Want;
 use bobbin_core::tenant::commands::argument::{OWNER, PROVIDER, REMOVE};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyWish, usable};

@@ -3,7 +3,8 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
+use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::message::{Body, Message, Reply, Work};
 
 use crate::discord::answer;
 use crate::discord::app::App;

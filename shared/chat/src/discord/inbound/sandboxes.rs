@@ -1,7 +1,7 @@
 //! The buttons of sandboxes that threads share, and the sandbox of a task.
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
-use bobbin_core::records::message::{Operation, Want, WhichSandbox};
+use bobbin_core::records::control::{Operation, Want, WhichSandbox};
 use bobbin_core::shown::sandboxes::{SandboxAction, SandboxOption};
 use bobbin_core::tenant::commands::argument::{
     IN, IN_SHARED, PROVIDER, RUNTIME, SANDBOX, SNAPSHOT,

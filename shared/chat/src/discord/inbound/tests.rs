@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
-use bobbin_core::records::message::{
-    Body, Message, Operation, Prompt, PublishStep, Quote, Reply, ShowOf, Want, WhichSandbox, Work,
-};
+use bobbin_core::records::control::{Operation, PublishStep, ShowOf, Want, WhichSandbox};
+use bobbin_core::records::message::{Body, Message, Prompt, Quote, Reply, Work};
 use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Policy;
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};

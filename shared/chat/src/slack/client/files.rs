@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::ShownFile;
 use reqwest::Method;
 use serde_json::json;

@@ -23,7 +23,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::{Membership, Outside};
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::{Overview, Reply, Surface};

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::{CardState, Post};
 
 use super::memory::CUT_OFF;

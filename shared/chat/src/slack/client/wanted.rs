@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId, post_key};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::records::session::Session;
 
 use super::{Slack, SlackError};

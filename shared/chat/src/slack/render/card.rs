@@ -4,11 +4,12 @@ use bobbin_core::records::card::{
     Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState,
 };
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::text::span;
 use serde_json::{Value, json};
 
 use super::ask::until;
 use super::home::where_it_is;
-use super::words::{duration, facts, title};
+use super::words::{facts, title};
 use crate::slack::actions::{
     AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, PUBLISH_ACTION, SET_UP_LOG_ACTION, STOP_ACTION,
     STOP_ALL_ACTION,
@@ -63,7 +64,7 @@ pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendere
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
         (CardState::Ended { .. }, None) => {
-            format!("{title}, after {}", duration(card.now_ms.saturating_sub(card.since_ms)))
+            format!("{title}, after {}", span(card.now_ms.saturating_sub(card.since_ms)))
         }
         (_, None) => title.to_owned(),
     };

@@ -1,21 +1,9 @@
-//! Durations, counts and states in words.
+//! Counts and states in words.
 
 use bobbin_core::records::card::{Card, CardState, Spending};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::usage::Usage;
-use bobbin_core::text::{dollars, thousands};
-
-/// `45 s`, `3 min 12 s`, `1 h 4 min`.
-pub(super) fn duration(ms: u64) -> String {
-    let s = ms / 1_000;
-    match (s / 3_600, s / 60 % 60, s % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, min, 0) => format!("{min} min"),
-        (0, min, s) => format!("{min} min {s} s"),
-        (h, 0, _) => format!("{h} h"),
-        (h, min, _) => format!("{h} h {min} min"),
-    }
-}
+use bobbin_core::text::{dollars, span, thousands};
 
 /// The current activity, in a few words.
 pub(super) fn title(state: &CardState) -> &'static str {
@@ -42,7 +30,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
 
 /// The facts under a card: model, time, and at the end the cost.
 pub(super) fn facts(card: &Card) -> Vec<String> {
-    let took = duration(card.now_ms.saturating_sub(card.since_ms));
+    let took = span(card.now_ms.saturating_sub(card.since_ms));
     let mut facts = vec![card.model.clone()];
     match &card.state {
         CardState::Ended { usage: usage @ Usage { tokens, cost_micro_usd, .. }, outcome } => {
@@ -85,8 +73,8 @@ mod tests {
     #[test]
     fn amounts_are_formatted_for_people() {
         assert_eq!(
-            [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration),
-            ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]
+            [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(span),
+            ["45 s", "2 min 0 s", "3 min 12 s", "1 h 0 min", "1 h 4 min"]
         );
         assert_eq!([7, 1_000, 1_234_567].map(thousands), ["7", "1,000", "1,234,567"]);
         assert_eq!(clock(12 * 3_600_000 + 5 * 60_000), "12:05 UTC");

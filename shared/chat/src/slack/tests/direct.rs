@@ -1,7 +1,8 @@
 //! The thread of a direct message: that of the message, or that of its author.
 
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::records::message::{Body, Reply, Want};
+use bobbin_core::records::control::Want;
+use bobbin_core::records::message::{Body, Reply};
 use serde_json::{Value, json};
 
 use super::{app, request, signed};

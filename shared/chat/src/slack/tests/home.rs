@@ -2,12 +2,14 @@
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::Person;
+use bobbin_core::records::control::Want;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{Body, Overview, Reply, Surface, Want};
+use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::shown::overview::{OpenRun, Picture};
+use bobbin_core::tenant::catalogue::Catalogue;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings, SettingsChange};
+use bobbin_core::tenant::settings::{DefaultKind, Settings, SettingsChange};
 use serde_json::{Value, json};
 
 use super::block_kit::home_problems;

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
+use bobbin_core::records::control::{Control, Operation, PublishStep, ShowOf, Want, WhichSandbox};
 use bobbin_core::records::message::{
-    Attachment, Body, Control, Message, Operation, Prompt, PublishStep, Quote, Reply, ShowOf,
-    Surface, Want, WhichSandbox, Work,
+    Attachment, Body, Message, Prompt, Quote, Reply, Surface, Work,
 };
 use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Refusal;

@@ -7,7 +7,8 @@
 use super::{Context, Next, publish, watch, words};
 use crate::base::person::Person;
 use crate::protocol::effect::{Effect, ForgeEffect};
-use crate::records::message::{PublishStep, Work};
+use crate::records::control::PublishStep;
+use crate::records::message::Work;
 use crate::records::publication::{ActEnd, BranchUpdate, PullRequestAct, PullRequestState};
 use crate::records::session::Session;
 

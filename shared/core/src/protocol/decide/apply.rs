@@ -5,7 +5,8 @@ use super::{
     outside, provision, publish, record, results, review, secrets, set_up, steer, untold, watch,
     words,
 };
-use crate::base::ids::{Ms, PostKind, PostRef};
+use crate::base::ids::{Ms, PostRef};
+use crate::base::names::PostKind;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::protocol::event::{Cause, Event};
 use crate::records::ask::Ask;

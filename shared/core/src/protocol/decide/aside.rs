@@ -6,7 +6,8 @@
 
 use super::{Context, Next, outage, record, wait, words};
 use crate::base::failure::Failure;
-use crate::base::ids::{PostKind, PostRef};
+use crate::base::ids::PostRef;
+use crate::base::names::PostKind;
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::card::{Card, CardState, Post, card_kind};
 use crate::records::observations::Aside;

@@ -4,12 +4,14 @@
 //! Promised: a refusal of one does not affect the others; a press opens only what no other press has opened.
 
 use super::{Context, Next, publish, words};
-use crate::base::ids::{TurnId, short_name};
+use crate::base::ids::TurnId;
+use crate::base::names::short_name;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::card::OfferOfAll;
 use crate::records::carried::ForgeRepository;
-use crate::records::message::{Message, PublishStep, ShowOf, Work};
+use crate::records::control::{PublishStep, ShowOf};
+use crate::records::message::{Message, Work};
 use crate::records::publication::{Proposal, Publication};
 use crate::records::session::Session;
 use crate::records::watch::Watch;

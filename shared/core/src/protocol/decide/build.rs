@@ -8,7 +8,8 @@ use super::{Context, Next, forge, lease, operate, operated, record, teardown};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, SandboxKey};
 use crate::protocol::effect::{Effect, PrebuildShare, SandboxEffect};
-use crate::records::message::{Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::Work;
 use crate::records::prebuild::{
     BeginsWith, BuildPurpose, BuiltProject, NewBuild, Prebuild, builder_of,
 };

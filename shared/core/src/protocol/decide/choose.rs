@@ -11,10 +11,11 @@ use crate::records::message::{Prompt, Work};
 use crate::records::sandbox::Phase;
 use crate::records::session::{CheckedOptions, Session};
 use crate::records::turn::Turn;
+use crate::tenant::catalogue::AgentOptions;
 use crate::tenant::repositories::{apart, with_number};
 use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
-use crate::tenant::settings::{AgentOptions, DefaultKind, is_same_checkout};
+use crate::tenant::settings::{DefaultKind, is_same_checkout};
 
 /// Selection of the turn.
 ///

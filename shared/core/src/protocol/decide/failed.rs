@@ -5,7 +5,8 @@ use super::{
     results, set_up, stray, untold, wait, watch, words,
 };
 use crate::base::failure::Failure;
-use crate::base::ids::{PostKind, ThreadKey};
+use crate::base::ids::ThreadKey;
+use crate::base::names::PostKind;
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::records::message::Work;
 use crate::records::observations::Missing;

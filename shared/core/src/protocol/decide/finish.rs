@@ -4,7 +4,8 @@ use super::{
     Context, Next, answer, aside, budget, provision, publish, record, results, set_up, stray,
     untold, words,
 };
-use crate::base::ids::{Ms, PostKind};
+use crate::base::ids::Ms;
+use crate::base::names::PostKind;
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::outcome::Outcome;

@@ -9,12 +9,14 @@
 use super::operate::BroughtUp;
 use super::watch::Trusted;
 use super::{Context, Next, outage, publish, watch, words};
-use crate::base::ids::{TurnId, digest, short_name};
+use crate::base::ids::{TurnId, digest};
+use crate::base::names::short_name;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, ForgeEffect};
 use crate::records::carried::Carried;
 use crate::records::checks::{Check, fix_name};
-use crate::records::message::{Message, Prompt, PublishStep, Work};
+use crate::records::control::PublishStep;
+use crate::records::message::{Message, Prompt, Work};
 use crate::records::observations::WatchObserved;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{Outgoing, OutgoingFile};

@@ -5,6 +5,7 @@
 //! from inside, like any public one. Submodules, and repositories beside the thread's, come by the same right, each
 //! asked for by itself; what does not come costs the turn nothing.
 
+use super::words::for_agent;
 use super::{Context, Next, build, provision, set_up, watch, words};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, ForgeEffect, SandboxEffect};
@@ -232,7 +233,7 @@ pub(super) fn moved(session: &mut Session, base: Option<String>) {
         Some(id) => project.beside.iter_mut().find(|one| one.repository.id == id),
     };
     if let (Some(turn), Some(carried)) = (&mut session.turn, carried) {
-        let word = words::moved_for_agent(carried, &base);
+        let word = for_agent::moved(carried, &base);
         turn.moved = Some(match turn.moved.take() {
             Some(before) if before.contains(&word) => before,
             Some(before) => format!("{before}\n\n{word}"),

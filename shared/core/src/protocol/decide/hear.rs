@@ -4,8 +4,10 @@
 //! begins a task; each comment begins at most one, whatever is edited later; everybody else gets one reply per pull
 //! request. The thread is told who asked.
 
+use super::words::for_agent;
 use super::{Context, Next, fix, watch, words};
-use crate::base::ids::{PostKind, TurnId};
+use crate::base::ids::TurnId;
+use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;
@@ -154,7 +156,7 @@ fn message(
         thread: session.thread.clone(),
         accepted_at_ms: context.now_ms,
         work: Work::Prompt(Prompt {
-            text: words::in_folder(session.carried(), &asked.text),
+            text: for_agent::in_folder(session.carried(), &asked.text),
             by,
             membership,
             quotes: quotes.into_iter().collect(),

@@ -1,7 +1,7 @@
 //! Notices: what is said in a thread beside its cards.
 
 use super::{Context, Next, words};
-use crate::base::ids::PostKind;
+use crate::base::names::PostKind;
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::card::Post;
 use crate::records::session::Session;

@@ -12,7 +12,8 @@ use super::{
 use crate::base::ids::Ms;
 use crate::base::person::Person;
 use crate::protocol::effect::{Effect, SandboxEffect};
-use crate::records::message::{NewSandbox, Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::{NewSandbox, Work};
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::{KeptSnapshot, Phase, SandboxState, SnapshotSeen};
 use crate::records::session::Session;

@@ -1,7 +1,8 @@
 //! What a sandbox's record says of the operations that people requested: each is done once.
 
 use super::Context;
-use crate::records::message::{Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::Work;
 use crate::records::sandbox::{OPERATED_MAX, Operated};
 use crate::records::session::Session;
 

@@ -1,10 +1,12 @@
 //! The next step of a prompt: from its first delivery to the end that the thread can see.
 
+use super::words::for_agent;
 use super::{
     Context, Next, aside, budget, choose, finish, forge, provision, record, secrets, set_up, share,
     steer, stray, words,
 };
-use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
+use crate::base::ids::{Ms, PostRef, TurnId};
+use crate::base::names::{PostKind, PromptIds};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::carried::Carried;
@@ -468,10 +470,10 @@ fn send(
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.conversation.session) else {
         return Next::Hold { delay_ms: 0, why: "the agent session is unknown".to_owned() };
     };
-    let quoted = words::quoted(&prompt.quotes);
-    let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
-    let beside = beside(session, begins_with_digest(turn)).and_then(words::beside_for_agent);
-    let given = given(session, begins_with_digest(turn)).map(words::given_for_agent);
+    let quoted = for_agent::quoted(&prompt.quotes);
+    let left_out = left_out(session, begins_with_digest(turn)).map(for_agent::not_there);
+    let beside = beside(session, begins_with_digest(turn)).and_then(for_agent::beside);
+    let given = given(session, begins_with_digest(turn)).map(for_agent::given);
     let set_up = set_up(session, begins_with_digest(turn)).and_then(set_up::for_agent);
     let told_before = turn.stage.prompted().and_then(|prompted| prompted.told_before.as_deref());
     let secrets = told_before.and_then(|before| secrets::for_agent(session, before));

@@ -9,13 +9,15 @@ use super::operate::{self, BroughtUp};
 use super::{
     Context, Next, acts, beside, finish, fix, forge, notice, record, review, share, watch, words,
 };
-use crate::base::ids::{PostKind, ThreadKey, digest};
+use crate::base::ids::{ThreadKey, digest};
+use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, PublishOffer, Review};
 use crate::records::carried::{Carried, ForgeRepository};
+use crate::records::control::PublishStep;
 use crate::records::ledger::LedgerEntry;
-use crate::records::message::{PublishStep, Work};
+use crate::records::message::Work;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
     self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
@@ -520,6 +522,23 @@ fn unlinked(
         return None;
     }
     let repository = &carried.repository;
+    not_allowed(session, by, repository, context, |presser| match presser {
+        Presser::MayPush | Presser::NotLinked => None,
+        Presser::MayRead { login } | Presser::MayNotPush { login } => {
+            Some(words::may_not_push(login, &repository.name))
+        }
+    })
+}
+
+/// What keeps this person from acting in their own name: no account is linked, or what `refusal` says of it; `None`:
+/// nothing.
+pub(super) fn not_allowed(
+    session: &mut Session,
+    by: &Person,
+    repository: &ForgeRepository,
+    context: &Context<'_>,
+    refusal: impl FnOnce(&Presser) -> Option<String>,
+) -> Option<Next> {
     let word = match &session.observed.forge.presser {
         None => {
             return Some(Next::Do(Effect::Forge(ForgeEffect::AskPresser {
@@ -527,11 +546,8 @@ fn unlinked(
                 person: by.id.clone(),
             })));
         }
-        Some(Presser::MayPush) => return None,
         Some(Presser::NotLinked) => words::not_linked(&session.thread),
-        Some(Presser::MayRead { login } | Presser::MayNotPush { login }) => {
-            words::may_not_push(login, &repository.name)
-        }
+        Some(presser) => refusal(presser)?,
     };
     Some(told(session, &word, context))
 }

@@ -1,6 +1,7 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, budget, build, watch, words};
+use super::words::for_agent;
+use super::{Context, Next, budget, build, watch};
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
@@ -443,7 +444,7 @@ fn again(turn: &Turn, outcome: &Outcome, prompt: Option<&Prompt>) -> Option<Prom
         }
         Outcome::OverBudget { more: 0, .. } => None,
         Outcome::OverBudget { by, .. } if turn.stage.prompted().is_some() => Some(Prompt {
-            text: words::GO_ON.to_owned(),
+            text: for_agent::GO_ON.to_owned(),
             quotes: Vec::new(),
             extends: *by,
             continues: Some(ledger::brief(prompt.task())),

@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
     use crate::base::person::{Membership, Person};
-    use crate::records::message::Reply;
-    use crate::records::message::{Control, Open, Operation, Prompt, Want};
+    use crate::records::control::{Control, Operation, Want};
+    use crate::records::message::{Open, Prompt, Reply};
     use crate::records::outcome::Outcome;
     use crate::records::turn::EndedTurn;
 

@@ -5,7 +5,7 @@
 
 use super::{Context, Next, review, words};
 use crate::base::failure::Failure;
-use crate::base::ids::PostKind;
+use crate::base::names::PostKind;
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, ForgeEffect};
 use crate::records::artifacts::{self, Artifact};
 use crate::records::card::Post;

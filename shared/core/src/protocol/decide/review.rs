@@ -5,7 +5,7 @@
 //! that cannot be read or shown does not cost the turn its end. Once it was shown, the sandbox is not needed any more.
 
 use super::{Context, Next, forge, publish, words};
-use crate::base::ids::{PostKind, short_name};
+use crate::base::names::{PostKind, short_name};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::{Post, ReviewCard, ShownFile};
@@ -151,18 +151,10 @@ fn not_a_reader(
     repository: &ForgeRepository,
     context: &Context<'_>,
 ) -> Option<Next> {
-    let word = match &session.observed.forge.presser {
-        None => {
-            return Some(Next::Do(Effect::Forge(ForgeEffect::AskPresser {
-                repository: repository.clone(),
-                person: by.id.clone(),
-            })));
-        }
-        Some(Presser::MayPush | Presser::MayRead { .. }) => return None,
-        Some(Presser::NotLinked) => words::not_linked(&session.thread),
-        Some(Presser::MayNotPush { login }) => words::may_not_read(login, &repository.name),
-    };
-    Some(publish::told(session, &word, context))
+    publish::not_allowed(session, by, repository, context, |presser| match presser {
+        Presser::MayPush | Presser::MayRead { .. } | Presser::NotLinked => None,
+        Presser::MayNotPush { login } => Some(words::may_not_read(login, &repository.name)),
+    })
 }
 
 /// The review in the forge's Markdown, where nothing in it mentions, fetches or commits anything.

@@ -12,7 +12,8 @@ use crate::protocol::effect::{
 };
 use crate::records::card::{CardState, CardStep, StepState};
 use crate::records::carried::LeftOut;
-use crate::records::message::{Operation, Work};
+use crate::records::control::Operation;
+use crate::records::message::Work;
 use crate::records::prebuild::BuildKey;
 use crate::records::recipe::{FoundRecipe, ProjectService, Recipe, RecipeSource, RecipeStep};
 use crate::records::sandbox::Phase;

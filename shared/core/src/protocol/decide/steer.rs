@@ -5,7 +5,8 @@
 //! the same session, and the turn ends with that.
 
 use super::{Context, Next};
-use crate::base::ids::{PromptIds, TurnId};
+use crate::base::ids::TurnId;
+use crate::base::names::PromptIds;
 use crate::base::person::Person;
 use crate::protocol::effect::{AgentEffect, Effect, Sending};
 use crate::records::flags::Queued;

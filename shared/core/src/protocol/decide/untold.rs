@@ -6,7 +6,8 @@
 
 use super::{Context, Next, answer, aside, record, wait, words};
 use crate::base::failure::Failure;
-use crate::base::ids::{Ms, PostKind, PostRef};
+use crate::base::ids::{Ms, PostRef};
+use crate::base::names::PostKind;
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::artifacts::Artifact;
 use crate::records::card::{Post, card_kind};

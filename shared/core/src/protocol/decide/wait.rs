@@ -1,7 +1,7 @@
 //! Failures that a retry may cure: retried a bounded number of times, then given up.
 
 use super::{Context, Next, lease, operated, outside, publish, record, words};
-use crate::base::ids::PostKind;
+use crate::base::names::PostKind;
 use crate::records::message::Work;
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;

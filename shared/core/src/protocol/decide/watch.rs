@@ -7,7 +7,8 @@
 
 use super::{Context, Next, fix, hear, record, words};
 use crate::base::failure::Failure;
-use crate::base::ids::{Ms, PostKind, PostRef, digest};
+use crate::base::ids::{Ms, PostRef, digest};
+use crate::base::names::PostKind;
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
 use crate::records::card::Post;
 use crate::records::carried::ForgeRepository;

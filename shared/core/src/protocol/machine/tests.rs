@@ -12,8 +12,8 @@ use crate::records::outside::AgentSeen;
 use crate::records::run::RunAnswer;
 use crate::records::sandbox::SandboxState;
 use crate::records::usage::Usage;
+use crate::tenant::catalogue::AgentOptions;
 use crate::tenant::runtime_mode::RuntimeMode;
-use crate::tenant::settings::AgentOptions;
 
 const NOW: Now = Now { ms: 1_000_000, visible_until_ms: 1_060_000 };
 const LAPSED: Now = Now { visible_until_ms: NOW.ms, ..NOW };

@@ -9,7 +9,7 @@ use crate::tenant::own_keys;
 use crate::tenant::project_networks::NetworkAccess;
 use crate::tenant::project_secrets::SecretWish;
 use crate::tenant::selection::Selection;
-use crate::text::{dollars, span};
+use crate::text::{and_more, dollars, span};
 
 /// Changes that the listing shows.
 const CHANGES_SHOWN: usize = 5;
@@ -29,10 +29,7 @@ pub fn listing(
             return all.to_owned();
         }
         let shown: Vec<String> = ids.iter().take(IDS_SHOWN).map(|id| name(list, id)).collect();
-        match ids.len().saturating_sub(IDS_SHOWN) {
-            0 => shown.join(", "),
-            more => format!("{} and {more} more", shown.join(", ")),
-        }
+        and_more(&shown, ids.len().saturating_sub(IDS_SHOWN))
     };
     let mut lines = vec![
         format!(
@@ -68,11 +65,8 @@ pub fn listing(
     for (what, names) in open {
         let Some(names) = names.filter(|names| !names.is_empty()) else { continue };
         let shown: Vec<&str> = names.iter().take(IDS_SHOWN).map(String::as_str).collect();
-        let more = match names.len().saturating_sub(IDS_SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        lines.push(format!("{what}: {}{more}", shown.join(", ")));
+        let names = and_more(&shown, names.len().saturating_sub(IDS_SHOWN));
+        lines.push(format!("{what}: {names}"));
     }
     let budgets = BudgetKind::ALL.into_iter().filter_map(|kind| {
         Some(format!("{} {}", kind.label(), dollars(settings.budgets.of(kind)?)))

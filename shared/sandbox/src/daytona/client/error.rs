@@ -4,7 +4,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
 use bobbin_http::{HttpError, ReceivedAnswer};
 
-use crate::api::{ProviderRefusal, cut, words};
+use crate::api::{ProviderRefusal, cut, unanswered, words};
 use crate::daytona::types::ErrorBody;
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
@@ -114,16 +114,8 @@ impl DaytonaError {
                 ),
             },
             Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
-            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
-                advice: format!(
-                    "The address of Daytona cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
-                ),
-            },
-            Self::Unavailable { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::Outage { after_ms: 0, seen }
-            }
-            Self::Http(_) => Failure::Wait { after_ms: 0, seen },
+            Self::Unavailable { .. } => Failure::Outage { after_ms: 0, seen },
+            Self::Http(error) => unanswered(error, "Daytona", "daytona_api"),
         }
     }
 

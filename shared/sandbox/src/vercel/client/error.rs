@@ -5,7 +5,7 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_http::{HttpError, ReceivedAnswer, sentence};
 use serde_json::Value;
 
-use crate::api::{ProviderRefusal, cut, instead_of, words};
+use crate::api::{ProviderRefusal, cut, instead_of, unanswered, words};
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
 /// An error, classified by what to do about it.
@@ -128,16 +128,8 @@ impl VercelError {
             Self::Stopped { .. } | Self::CommandTimeout | Self::BrokenOff { .. } => {
                 Failure::SandboxDown { seen }
             }
-            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
-                advice: format!(
-                    "The address of Vercel cannot be used: {seen}. The operator has to check vercel_api of the parameter Overrides."
-                ),
-            },
-            Self::Unavailable { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::Outage { after_ms: 0, seen }
-            }
-            Self::Http(_) => Failure::Wait { after_ms: 0, seen },
+            Self::Unavailable { .. } => Failure::Outage { after_ms: 0, seen },
+            Self::Http(error) => unanswered(error, "Vercel", "vercel_api"),
         }
     }
 

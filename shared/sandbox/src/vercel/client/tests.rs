@@ -144,7 +144,7 @@ async fn create_request_has_vercels_shape() {
     assert_eq!(made, Ok(SandboxState::Provisioning));
     let sent = &server.received()[0];
     assert_eq!(sent.line, "POST /api/v3/sandboxes?teamId=team_1");
-    let name = bobbin_core::base::ids::sandbox_name("dev", &key, 3);
+    let name = bobbin_core::base::names::sandbox_name("dev", &key, 3);
     assert_eq!(
         sent.json(),
         json!({

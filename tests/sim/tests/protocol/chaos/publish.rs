@@ -1,6 +1,7 @@
 //! Histories with a forge: work is proposed, pressed and pushed, while people push, merge, close and delete there.
 
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 
 use super::super::dice::Dice;
 use super::super::plan::{self, AtForge, Deed, prompt, reset};

@@ -2,7 +2,8 @@
 //! first task for them.
 
 use bobbin_core::base::ids::{SandboxKey, Tenant};
-use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Message, NewSandbox, Work};
 use bobbin_core::tenant::selection::Selection;
 
 use super::super::dice::Dice;

@@ -1,6 +1,7 @@
 //! A thread whose agent works outside: in its own sandbox at place 0, and by tools in a second one at place 1.
 
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 

@@ -1,7 +1,7 @@
 //! A thread whose work goes to a pull request.
 
-use bobbin_core::base::ids::PostKind;
 use bobbin_core::base::limits::Limits;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_sim::home::Caller;

@@ -1,7 +1,8 @@
 //! Several threads in one sandbox: the first one's, at place 0. Place 2 belongs to the same tenant.
 
 use bobbin_core::base::ids::SandboxKey;
-use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::{Message, NewSandbox, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::selection::Selection;
 

@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bobbin_core::base::ids::{Ms, PromptIds, ThreadKey};
+use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::{
     Limits, PollLimits, RecordLimits, RetryLimits, SandboxLimits, SetUpLimits, ShareLimits,
     TenantLimits, TurnLimits,
 };
+use bobbin_core::base::names::PromptIds;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::Next;
 use bobbin_core::protocol::drive::Delivery;
@@ -19,8 +20,9 @@ use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::{Cause, Event};
 use bobbin_core::protocol::machine::{Machine, Now, Step, StepOutcome};
 use bobbin_core::protocol::ports::{Loaded, Saved};
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::flags::{ControlFlags, Queued};
-use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work};
+use bobbin_core::records::message::{DeadPrompt, Message, Prompt, Work};
 use bobbin_core::records::parked::{Parked, Seen};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::{Prompted, Stage};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::records::message::Operation;
+use bobbin_core::records::control::Operation;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};

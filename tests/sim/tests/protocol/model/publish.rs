@@ -9,14 +9,16 @@ mod rows;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_core::base::ids::{PostKind, ThreadKey};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Membership;
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::effect::{Effect, ForgeEffect};
 use bobbin_core::protocol::machine::{Machine, Step};
 use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::carried::{Carried, ForgeRepository};
-use bobbin_core::records::message::{PublishStep, Work};
+use bobbin_core::records::control::PublishStep;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::publication::PullRequestState;
 use bobbin_core::records::sandbox::{Phase, SandboxProject, SandboxRecord};
 use bobbin_core::records::session::Session;
@@ -529,10 +531,7 @@ impl Publishing {
     /// Writes if the versions are still the expected ones; everyone else's copy is stale from then on.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let stored = self.record(s);
-        let stands = |expected: Option<u64>, version: u64| expected.is_none_or(|it| it == version);
-        if !stands(expected.thread, stored.version)
-            || !stands(expected.sandbox, stored.sandbox.version)
-        {
+        if !expected.are_of(Some(&stored)) {
             return self.then(s, slot, Came::Conflict);
         }
         let mut written = (*stored).clone();

@@ -10,9 +10,11 @@ mod money;
 mod rows;
 mod steps;
 
-use bobbin_core::base::ids::{Ms, PostKind, SandboxName, ThreadKey};
+use bobbin_core::base::ids::{Ms, SandboxName, ThreadKey};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::machine::Machine;
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::control::Operation;
+use bobbin_core::records::message::Work;
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::budgets::MicroUsd;
 

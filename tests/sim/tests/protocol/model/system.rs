@@ -8,8 +8,8 @@ mod effects;
 mod steps;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::PostRef;
-use bobbin_core::base::ids::{Ms, PostKind};
+use bobbin_core::base::ids::{Ms, PostRef};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::Decision;
 use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate, is_orphan};
 use bobbin_core::protocol::drive::Verdict;

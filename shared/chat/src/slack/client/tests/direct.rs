@@ -1,6 +1,7 @@
 //! Posts in direct messages that are all one thread.
 
-use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::{CardState, Post, ShownFile};
 use bobbin_core::records::session::Session;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Answers as streams: shown once, whatever happens to the stream.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, PostRef};
+use bobbin_core::base::ids::PostRef;
+use bobbin_core::base::names::PostKind;
 use serde_json::{Value, json};
 
 use super::{Chat, Fake, chunk, key, send, thread};

@@ -1,6 +1,7 @@
 //! Cards in a workspace that does not take the newer blocks.
 
-use bobbin_core::base::ids::{PostKind, ThreadKey};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::names::PostKind;
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, StepState};
 use serde_json::Value;
 

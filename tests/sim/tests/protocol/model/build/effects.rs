@@ -1,7 +1,8 @@
 //! The answers of provider, agent and chat to an effect.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, SandboxKey, TurnId};
+use bobbin_core::base::ids::{AgentSessionId, Ms, PostRef, SandboxKey, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Effect, Follow, RecipeAt, Watched};
 use bobbin_core::protocol::event::{Event, NotCloned};

@@ -1,7 +1,8 @@
 //! The answers of sandbox, forge and chat to an effect of a publication.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, TurnId};
+use bobbin_core::base::ids::{AgentSessionId, Ms, PostRef, TurnId};
+use bobbin_core::base::names::PostKind;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Follow, Watched};
 use bobbin_core::protocol::event::{Event, NotCloned};
