@@ -130,9 +130,9 @@ impl UsagePage {
         let how = format!("A manager sets one with `{}`.", self.command);
         match missing[..] {
             [] => None,
-            [_, _, _] => Some(format!(
-                "Only threads are counted: nothing else has a budget here. {how}"
-            )),
+            [_, _, _] => {
+                Some(format!("Only threads are counted: nothing else has a budget here. {how}"))
+            }
             _ => Some(format!(
                 "Not counted, because there is no budget: {}. {how}",
                 missing.join(", ")
