@@ -115,6 +115,8 @@ pub(super) struct State {
     pub(super) closed: u32,
     /// What edits of a card to an end meet.
     pub(super) fail_ends: Vec<Failure>,
+    /// What posts of parts of an answer meet.
+    pub(super) fail_parts: Vec<Failure>,
     /// Since when the conversations are whose sessions were wanted, in order.
     pub(super) conversations: Vec<Ms>,
     /// What the agents were told, in order.
@@ -961,6 +963,9 @@ impl Services for Here<'_> {
         }
         if is_end && !s.fail_ends.is_empty() {
             return Err(s.fail_ends.remove(0));
+        }
+        if matches!(post.bare(), Post::Chunk { .. }) && !s.fail_parts.is_empty() {
+            return Err(s.fail_parts.remove(0));
         }
         let key = at.map_or_else(|| post_key(self.thread, turn, kind), |at| at.id.clone());
         // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
