@@ -634,9 +634,10 @@ async fn non_json_response_is_an_outage() {
         headers: vec![("content-type", "text/html".to_owned())],
         body: "<h1>hi</h1>".to_owned(),
     };
-    let (_server, discord) =
-        Server::start([html(), Scripted { status: 503, ..html() }, says(200, json!({}))]).await;
-    for _ in 0..3 {
+    let in_front = [503, 403].map(|status| Scripted { status, ..html() });
+    let script = [html()].into_iter().chain(in_front).chain([says(200, json!({}))]);
+    let (_server, discord) = Server::start(script).await;
+    for _ in 0..4 {
         let failed = post(&discord, None, &notice()).await.unwrap_err();
         assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
     }

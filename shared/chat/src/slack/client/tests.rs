@@ -548,6 +548,7 @@ async fn slack_errors_map_to_failure_classes() {
         ("something_new", "non_recoverable"),
         ("fatal_error", "outage"),
         ("service_unavailable", "outage"),
+        ("team_added_to_org", "outage"),
     ];
     for (error, class) in table {
         fake.refuses("chat.update", error);
