@@ -16,6 +16,7 @@ use bobbin_core::base::person::{Outside, Person};
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, ShownFile, StepState};
 use bobbin_core::records::message::{Open, Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::Session;
 use bobbin_core::records::usage::Usage;
 use bobbin_http::{AllowedHosts, HttpError};
 use tokio::time::Instant;
@@ -180,6 +181,46 @@ async fn retried_post_keeps_its_nonce() {
     assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
     assert_eq!(server.asked(0).json()["nonce"], server.asked(1).json()["nonce"]);
+}
+
+#[tokio::test]
+async fn a_post_in_doubt_is_looked_for() {
+    let by = |bot: bool, id: &str, content: &str| json!({"id": id, "author": {"bot": bot}, "content": content});
+    let card = json!({"id": "62", "author": {"bot": true}, "content": "", "components": [
+        {"type": 17, "components": [{"type": 1, "components": [{"type": 2, "custom_id": "v1:stop:50"}]}]},
+    ]});
+    // A person's, one of an earlier turn, and another text.
+    let others = [by(false, "61", "Hello"), by(true, "49", "Hello"), by(true, "60", "Hello there")];
+    let turn = json!({
+        "id": "50", "by": {"id": "4", "name": "Sam"}, "accepted_at_ms": 1, "stage": {"stage": "received"},
+        "outages": {"chat_since_ms": 1},
+    });
+    let mut session = Session::new(thread(), 1_000);
+    session.turn = Some(serde_json::from_value(turn).unwrap());
+    let working = Card::new(&"50".into(), CardState::Working, 0, 1, "m");
+    for (kind, post, found, stands) in [
+        (PostKind::Notice, notice(), Some(by(true, "60", "Hello")), "60"),
+        (PostKind::Notice, notice(), None, "70"),
+        (PostKind::Card, Post::Card(working.clone()), Some(card.clone()), "62"),
+        (PostKind::Rolled(1), Post::Card(working), Some(card), "70"),
+    ] {
+        let listed: Vec<Value> = others.iter().cloned().chain(found).collect();
+        let script = [says(200, json!(listed)), message("70")];
+        let (server, discord) = Server::start(script).await;
+        discord.learn(&session);
+        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
+        assert_eq!(posted, Ok(at(stands)), "{kind:?}");
+        assert_eq!(server.asked(0).query, "limit=100");
+        assert_eq!(server.lines().len(), if stands == "70" { 2 } else { 1 });
+        // Without an outage nobody looks.
+        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = None);
+        discord.learn(&session);
+        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = Some(1));
+        server.script.lock().unwrap().clear();
+        server.script.lock().unwrap().push_back(message("71"));
+        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
+        assert_eq!(posted, Ok(at("71")));
+    }
 }
 
 #[tokio::test]
