@@ -159,7 +159,7 @@ impl Chat for Discord {
     async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let told = match say {
             Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
-                self.answer_rendered(reply, render::private_text(words), None).await
+                self.answer_words(reply, words).await
             }
             Say::Sandboxes(page) => {
                 self.answer_rendered(reply, render::sandboxes(page), None).await

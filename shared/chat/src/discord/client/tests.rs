@@ -289,6 +289,30 @@ async fn diff_fills_the_ephemeral_answer() {
 }
 
 #[tokio::test]
+async fn long_words_follow_in_further_messages() {
+    let listed = |lines: usize| {
+        let lines: Vec<String> = (0..lines).map(|n| format!("- Setting {n}: <#{n}>")).collect();
+        lines.join("\n")
+    };
+    for (lines, messages) in [(3, 1), (150, 2), (3_000, 10)] {
+        let words = listed(lines);
+        let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
+        let made = (0..messages).map(|_| message("50"));
+        let (server, discord) = Server::start([deferred].into_iter().chain(made)).await;
+        assert_eq!(discord.answer(&reply(), Say::Words(&words)).await, Ok(()));
+        assert_eq!(server.lines().len(), 1 + messages);
+        let bodies: Vec<Value> = (1..=messages).map(|n| server.asked(n).json()).collect();
+        let said = |body: &Value| body["content"].as_str().unwrap().to_owned();
+        let told = bodies.iter().map(said).collect::<Vec<_>>().join("\n");
+        assert!(bodies[1..].iter().all(|body| body["flags"] == 64), "only for this person");
+        match messages {
+            10 => assert!(told.ends_with("more parts of this cannot be shown."), "{told}"),
+            _ => assert!(words.lines().all(|line| told.contains(line)), "{told}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn rejected_file_is_omitted_and_explained() {
     let (server, discord) = Server::start([error(400, 50_045), message("41")]).await;
     let chunk = Post::Chunk {
