@@ -783,6 +783,12 @@ fn card_shows_plan_and_earlier_steps() {
     let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
     assert_eq!(tasks[0]["title"], "12 earlier steps");
     assert!(tasks.len() > 1);
+    let state = |n| if n < 20 { PlanLineState::Done } else { PlanLineState::Next };
+    let plan = (0..40).map(|n| item(&format!("item {n}"), state(n))).collect();
+    let long = render::post(&Post::Card(Card { plan, ..card(CardState::Working) }));
+    let text = long.blocks[1]["text"]["text"].as_str().unwrap();
+    assert!(text.starts_with("☑ item 16\n☑ item 17"), "{text}");
+    assert!(text.ends_with("☐ item 27\nand 28 more"), "{text}");
 }
 
 #[test]
