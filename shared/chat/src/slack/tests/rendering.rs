@@ -326,6 +326,13 @@ fn many_options_become_inputs() {
     assert_eq!(inputs(&other), ["v1:field:w0 plain_text_input"]);
     let many = asked(vec![question(&labels(120), false, false)]);
     assert_eq!(inputs(&many), ["v1:field:s0 static_select"]);
+    assert_eq!(many.blocks[1]["text"]["text"], "20 more options cannot be shown.");
+    let long: Vec<String> = (0..40).map(|n| format!("{n} {}", "word ".repeat(30))).collect();
+    let listed = asked(vec![question(&long, false, false)]);
+    let list = listed.blocks[1]["text"]["text"].as_str().unwrap();
+    let shown = list.lines().count() - 1;
+    let told = format!("\n{} more options cannot be shown in full.", 40 - shown);
+    assert!(shown > 5 && list.ends_with(&told), "{list}");
     let several = asked(vec![question(&labels(3), true, true)]);
     assert_eq!(
         inputs(&several),
