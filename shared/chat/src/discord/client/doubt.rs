@@ -1,7 +1,7 @@
 //! Posts that an outage has left in doubt: a nonce recognises a repeat for some minutes, and an outage can last for
 //! days. Before such a post is made again, the newest messages of its thread are searched for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
@@ -20,24 +20,22 @@ const THREADS_MAX: usize = 1_024;
 /// Messages of a thread that are searched: the most that Discord lists at once.
 const SEARCHED_MAX: u32 = 100;
 
-/// The turns whose posts are in doubt, by thread.
-pub(super) type Doubts = BTreeMap<ThreadKey, BTreeSet<TurnId>>;
+/// The turn whose posts are in doubt, by thread.
+pub(super) type Doubts = BTreeMap<ThreadKey, TurnId>;
 
 impl Discord {
-    /// Learns from a record which turns have met an outage of the chat.
+    /// Learns from a record whether its turn has met an outage of the chat.
     pub(super) fn doubt(&self, session: &Session) {
-        let turn = session.turn.iter().filter(|turn| turn.outages.chat_since_ms.is_some());
-        let kept = session.untold.iter().map(|one| &one.turn);
-        let turns: BTreeSet<TurnId> = turn.map(|turn| &turn.id).chain(kept).cloned().collect();
+        let turn = session.turn.as_ref().filter(|turn| turn.outages.chat_since_ms.is_some());
         let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.is_empty() {
+        let Some(turn) = turn else {
             doubts.remove(&session.thread);
             return;
-        }
+        };
         if doubts.len() >= THREADS_MAX {
             doubts.clear();
         }
-        doubts.insert(session.thread.clone(), turns);
+        doubts.insert(session.thread.clone(), turn.id.clone());
     }
 
     /// The message of an earlier attempt whose answer was lost. Also `None` if nothing is in doubt, or if the thread's
@@ -50,7 +48,7 @@ impl Discord {
     ) -> Option<PostRef> {
         let is_doubtful = {
             let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-            doubts.get(thread).is_some_and(|turns| turns.contains(turn))
+            doubts.get(thread) == Some(turn)
         };
         if !is_doubtful {
             return None;
