@@ -6,8 +6,8 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::records::card::{CardStep, StepState};
 use serde_json::Value;
 
-/// Most lines of a plan; later ones are dropped.
-pub const PLAN_MAX: usize = 12;
+/// Most lines of a plan; later ones are dropped. A card shows those around the present one, and counts the others.
+pub const PLAN_MAX: usize = 100;
 /// Longest line of a plan, in characters.
 pub const PLAN_CHARS_MAX: usize = 120;
 /// Most steps on a card; earlier ones are dropped.

@@ -676,6 +676,7 @@ fn plan_is_the_last_todo_list() {
             ("ship it with GITHUB_TOKEN=***".to_owned(), PlanLineState::Dropped),
         ]
     );
-    let many: Vec<Value> = (0..50).map(|n| todo(&format!("step {n}"), "pending")).collect();
+    let steps = 0..2 * PLAN_MAX;
+    let many: Vec<Value> = steps.map(|n| todo(&format!("step {n}"), "pending")).collect();
     assert_eq!(planned(vec![wrote("a", many.into())]).len(), PLAN_MAX);
 }

@@ -93,6 +93,14 @@ pub(crate) fn split(answer: &str) -> Vec<String> {
     parts(answer, Dialect::Backticks, CHUNK_UNITS)
 }
 
+/// Words for one person, in parts that each fit into a message.
+pub(super) fn words(words: &str) -> Vec<String> {
+    match units(words) {
+        0..=CONTENT_UNITS_MAX => vec![words.to_owned()],
+        _ => bobbin_core::text::split(words, CHUNK_UNITS),
+    }
+}
+
 /// The address of a message.
 #[must_use]
 pub fn link(guild: &str, channel: &str, message: &str) -> String {

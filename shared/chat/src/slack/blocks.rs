@@ -10,7 +10,7 @@ pub const EVENT_TYPE: &str = "bobbin";
 /// A message's visible part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedBlocks {
-    /// For notifications and screen readers, escaped, at most 4,000 characters.
+    /// For notifications and screen readers, escaped, at most 4,000 characters; without blocks all that is shown.
     pub text: String,
     /// Block Kit blocks, at most 50.
     pub blocks: Vec<Value>,

@@ -30,6 +30,8 @@ pub const OPTIONS_MAX: usize = 100;
 pub const MARKDOWN_UNITS_MAX: usize = 12_000;
 /// Length of a message's fallback text; a longer one cannot be edited later.
 pub const FALLBACK_UNITS_MAX: usize = 4_000;
+/// Length of the text of a message without blocks.
+pub const TEXT_UNITS_MAX: usize = 40_000;
 /// Length of an ask's id; OpenCode's have 30 characters.
 pub const ASK_ID_CHARS_MAX: usize = 128;
 /// Length of a button's value.

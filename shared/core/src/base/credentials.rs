@@ -1,8 +1,9 @@
 //! Hides likely credentials in the text of other programs before a person sees it.
 //!
 //! Promised: hidden are keys and tokens of the services that Bobbin uses, words after `Bearer` or `Basic`, values of
-//! variables and options that are named like a secret, and passwords in addresses. All other text stays as it was. This
-//! is the second line of defence: such values should not be there at all, and one that looks like a word stays.
+//! variables, options, headers and fields that are named like a secret, and passwords in addresses. All other text
+//! stays as it was. This is the second line of defence: such values should not be there at all, and one that looks like
+//! a word stays.
 
 /// Prefixes of credentials of known services.
 const BEGINNINGS: [&str; 16] = [
@@ -27,6 +28,8 @@ const BEGINNINGS: [&str; 16] = [
 const JWT: &str = "eyJ";
 /// Shorter words with such a prefix are ordinary words.
 const CHARS_MIN: usize = 12;
+/// Longer words after the name of a secret are no ordinary words.
+const WORD_CHARS_MAX: usize = 16;
 /// Shown instead of a credential.
 const HIDDEN: &str = "***";
 /// Parts of names that mark a secret.
@@ -50,6 +53,14 @@ enum Before {
     Scheme,
     /// It is an option that takes a secret.
     Option,
+    /// It names a secret; the sign before the value may follow.
+    Name,
+    /// It names a secret and ends in `:` or `=`: a field or a header, or an ordinary sentence.
+    Said,
+    /// The same in quotes, or with the sign apart: no sentence.
+    Field,
+    /// It is the header in front of a scheme.
+    Authorization,
 }
 
 /// Replaces credentials in the text.
@@ -66,7 +77,12 @@ pub fn redact(text: &str) -> String {
         }
         let bare = word.trim_matches(|c: char| "\"',;{}".contains(c));
         let is_secret = match before {
-            Before::Nothing => false,
+            Before::Nothing | Before::Name => false,
+            Before::Said => is_value(bare) && !is_ordinary(word),
+            Before::Authorization => {
+                is_value(bare) && !is_ordinary(word) && !is_scheme(&bare.to_ascii_lowercase())
+            }
+            Before::Field => is_value(bare),
             Before::Scheme => !bare.chars().all(char::is_alphabetic) || bare.len() >= CHARS_MIN,
             Before::Option => true,
         };
@@ -78,15 +94,68 @@ pub fn redact(text: &str) -> String {
         shown.push_str(gap);
         let lower = bare.to_ascii_lowercase();
         let last = lower.rsplit([':', '=', '"', '\'']).next().unwrap_or("");
-        before = if matches!(last, "bearer" | "basic") {
+        let is_of_header = before == Before::Authorization || lower.contains("authorization");
+        before = if is_scheme(last) && (last != "token" || is_of_header) {
             Before::Scheme
         } else if lower.starts_with("--") && !lower.contains('=') && names_secret(&lower) {
             Before::Option
-        } else {
+        } else if gap.contains('\n') {
             Before::Nothing
+        } else {
+            named(word, before)
         };
     }
     shown
+}
+
+/// Whether this is a scheme in front of a credential; `token` is one only in its header.
+fn is_scheme(lower: &str) -> bool {
+    matches!(lower, "bearer" | "basic" | "token")
+}
+
+/// What a word says about the next one on its line if it names a secret.
+fn named(word: &str, before: Before) -> Before {
+    if matches!(word, ":" | "=" | ":=" | "=>") {
+        return if before == Before::Name { Before::Field } else { Before::Nothing };
+    }
+    let lower = word.to_ascii_lowercase();
+    let whole = lower.trim_end_matches([':', '=']);
+    let last = whole.rsplit([',', ';', '{', '(', '[']).next().unwrap_or("");
+    let name = last.trim_matches(['"', '\'', '`']);
+    let has_sign = whole.len() < lower.len();
+    if has_sign && name.ends_with("authorization") {
+        return Before::Authorization;
+    }
+    // Tokens in the plural are counted.
+    if !names_secret(name) || name.ends_with("tokens") {
+        return Before::Nothing;
+    }
+    if !has_sign {
+        Before::Name
+    } else if name.len() < last.len() {
+        Before::Field
+    } else {
+        Before::Said
+    }
+}
+
+/// Whether something stands there that could be a secret: no sign, constant, variable or path.
+fn is_value(bare: &str) -> bool {
+    let core = bare.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_constant = matches!(core, "true" | "false" | "null" | "None" | "none" | "undefined");
+    !core.is_empty() && !is_constant && !bare.starts_with(['$', '/'])
+}
+
+/// Whether this is a word of a sentence, by its look.
+fn is_ordinary(word: &str) -> bool {
+    let core = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let mut rest = core.chars();
+    let begins = rest.next().is_some_and(char::is_alphabetic);
+    let is_lower = |c: char| (c.is_alphabetic() && !c.is_uppercase()) || "'’-".contains(c);
+    begins
+        && rest.all(is_lower)
+        && core.chars().count() <= WORD_CHARS_MAX
+        && !word.starts_with(['"', '\''])
 }
 
 /// A word without an address's password, the value of a name that marks a secret, and known credentials.
@@ -171,6 +240,23 @@ mod tests {
                 "GET http://127.0.0.1:4096/session 200 sk-1",
             ),
             ("bearer of news: everything is well", "bearer of news: everything is well"),
+            ("X-Api-Key: 0123456789abcdef", "X-Api-Key: ***"),
+            ("curl -H 'X-Api-Key: abc' -d x", "curl -H 'X-Api-Key: ***' -d x"),
+            ("Authorization: token 0123456789abcdef0123 x", "Authorization: token *** x"),
+            (r#"{"Authorization": "token 0a1b2c"}"#, r#"{"Authorization": "token ***"}"#),
+            ("authorization: 0a1b2c3d", "authorization: ***"),
+            ("password: hunter2\nuser: ann", "password: ***\nuser: ann"),
+            (r#"{"password": "hunter", "n": 1}"#, r#"{"password": "***", "n": 1}"#),
+            ("client_secret = 'hunter'; next", "client_secret = '***'; next"),
+            ("DB_PASSWORD: Hunter-Hunter", "DB_PASSWORD: ***"),
+            (r#""token": null, "#, r#""token": null, "#),
+            ("password: $DB_PASSWORD", "password: $DB_PASSWORD"),
+            ("the token: is it there?", "the token: is it there?"),
+            ("Password: wrong.", "Password: wrong."),
+            ("secret: it isn't one", "secret: it isn't one"),
+            ("tokens: 1200 of 4096", "tokens: 1200 of 4096"),
+            ("passwords:\n  A1: b", "passwords:\n  A1: b"),
+            ("a token = *** and a token of 12 parts", "a token = *** and a token of 12 parts"),
             ("ä\n漢字 …", "ä\n漢字 …"),
             ("", ""),
         ] {

@@ -95,6 +95,8 @@ pub enum PostKind {
     Ask(AskId),
     /// A short notice about the session (reset, sandbox deleted).
     Notice,
+    /// What people are told before the agent has the prompt, named by its words: one turn may tell them several things.
+    Told(String),
     /// A file that the agent left to be shown, counted from 0.
     Artifact(u32),
     /// The list of files that could not be shown.
@@ -125,6 +127,7 @@ pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
         PostKind::Chunk(n) => format!("chunk-{n}"),
         PostKind::Ask(id) => format!("ask-{id}"),
         PostKind::Notice => "notice".to_owned(),
+        PostKind::Told(name) => format!("told-{name}"),
         PostKind::Artifact(n) => format!("artifact-{n}"),
         PostKind::Unshown => "unshown".to_owned(),
         PostKind::Diff => "diff".to_owned(),

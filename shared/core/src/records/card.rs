@@ -242,6 +242,22 @@ pub enum StepState {
     Failed,
 }
 
+/// Lines of a plan that a card shows.
+pub const PLAN_SHOWN: usize = 12;
+/// Those of them that are in front of the present one.
+const PLAN_SHOWN_BEFORE: usize = 4;
+
+/// The lines of a plan to show, around the one that the agent works on, or the next one. A plan without either is shown
+/// from its end.
+#[must_use]
+pub fn present(plan: &[PlanLine]) -> &[PlanLine] {
+    let first = |state: PlanLineState| plan.iter().position(|line| line.state == state);
+    let now = first(PlanLineState::Now).or_else(|| first(PlanLineState::Next));
+    let last_begin = plan.len().saturating_sub(PLAN_SHOWN);
+    let begin = now.map_or(last_begin, |now| now.saturating_sub(PLAN_SHOWN_BEFORE).min(last_begin));
+    &plan[begin..plan.len().min(begin + PLAN_SHOWN)]
+}
+
 /// One line of the agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PlanLine {

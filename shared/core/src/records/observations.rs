@@ -249,6 +249,8 @@ pub struct ChatObserved {
     pub told: BTreeSet<ThreadKey>,
     /// A turn whose end the chat refused for good: it is in the record, but not in the thread.
     pub untold: Option<TurnId>,
+    /// The chat did not take a part of the answer, for this reason: a note ends the answer instead.
+    pub refused_part: Option<String>,
     /// The thread cannot be written in, for this reason: the end of the turn is kept.
     pub closed: Option<String>,
     /// Kept posts are not tried again in this delivery.

@@ -589,6 +589,33 @@ fn incomplete_clone_is_reported_once() {
 }
 
 #[test]
+fn two_notices_of_one_turn_are_both_posted() {
+    let left_out = |path: &str| LeftOut { submodules: vec![path.to_owned()], ..LeftOut::default() };
+    let world = Fake::new();
+    let message = asked("m1", wants(Some("acme/api"), None, None));
+    world.with(|s| {
+        s.left_out = left_out("lib");
+        s.not_sent = Some(busy());
+    });
+    assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
+    // The sandbox is lost, and the next one lacks something else.
+    world.with(|s| {
+        s.sandboxes.clear();
+        s.left_out = left_out("vendor");
+    });
+    deliver_until_done(&world, &message, 2);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    let is_told = |path: &str| {
+        let part = format!("submodules ({path})");
+        world.with(|s| {
+            let is_it = |post: &Post| matches!(post, Post::Notice(word) if word.contains(&part));
+            s.posts.values().filter(|post| is_it(post)).count()
+        })
+    };
+    assert_eq!((is_told("lib"), is_told("vendor")), (1, 1));
+}
+
+#[test]
 fn stop_during_clone_cancels_turn() {
     let world = Fake::new();
     let message = asked("m1", wants(Some("acme/api"), None, None));

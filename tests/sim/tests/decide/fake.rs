@@ -115,6 +115,8 @@ pub(super) struct State {
     pub(super) closed: u32,
     /// Failures of edits of a card to its end.
     pub(super) fail_ends: Vec<Failure>,
+    /// Failures of posts of parts of an answer.
+    pub(super) fail_parts: Vec<Failure>,
     /// The start times of the requested conversations, in order.
     pub(super) conversations: Vec<Ms>,
     /// What the agents were sent, in order.
@@ -961,6 +963,9 @@ impl Services for Here<'_> {
         }
         if is_end && !s.fail_ends.is_empty() {
             return Err(s.fail_ends.remove(0));
+        }
+        if matches!(post.bare(), Post::Chunk { .. }) && !s.fail_parts.is_empty() {
+            return Err(s.fail_parts.remove(0));
         }
         let key = at.map_or_else(|| post_key(self.thread, turn, kind), |at| at.id.clone());
         // A repeated key returns the existing post, as the platforms do; only an edit changes it.

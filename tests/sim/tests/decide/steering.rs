@@ -344,18 +344,23 @@ fn undelivered_end_is_signalled_once() {
     let limited = Failure::Wait { after_ms: 30_000, seen: "429".into() };
     let forbidden = Failure::NonRecoverable { advice: "may not write here".into() };
     let gone = Failure::ThreadGone { seen: "deleted".into() };
-    for (failures, expected) in [
-        (vec![], 0),
-        (vec![limited; most + 1], 1),
-        (vec![forbidden], 1),
+    for (failures, expected, live) in [
+        (vec![], 0, 0),
+        // The last card is kept, and the next message brings it.
+        (vec![limited; most + 1], 0, 0),
+        (vec![forbidden.clone()], 0, 0),
+        // The kept card is refused as well: it is given up.
+        (vec![forbidden; 2], 1, 1),
         // Somebody deleted the thread: there is nobody to tell.
-        (vec![gone], 0),
+        (vec![gone], 0, 1),
     ] {
         let world = active();
         world.with(|s| s.fail_ends.clone_from(&failures));
         deliver_until_done(&world, &prompt("m2"), 1);
-        assert_eq!(untold(&world), expected, "{failures:?}");
-        deliver_until_done(&world, &prompt("m3"), 1);
-        assert_eq!(untold(&world), expected, "again: {failures:?}");
+        assert_eq!(untold(&world), 0, "{failures:?}");
+        for id in ["m3", "m4"] {
+            deliver_until_done(&world, &prompt(id), 1);
+            assert_eq!((untold(&world), live_cards(&world)), (expected, live), "{failures:?}");
+        }
     }
 }

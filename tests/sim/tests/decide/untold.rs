@@ -192,3 +192,84 @@ fn hidden_ask_is_shown_after_reopening() {
     let turn = record(&world).turn.expect("the run goes on");
     assert!(turn.asks[0].post.is_some() && turn.tries.attempts == 0);
 }
+
+/// What a chat answers that never takes a post.
+fn refused() -> Failure {
+    Failure::NonRecoverable { advice: "This server's message filter blocked the answer.".into() }
+}
+
+fn unposted(world: &Fake) -> usize {
+    let is_unposted = |name: &&&str| **name == "turn.unposted";
+    world.with(|s| s.signalled.iter().filter(is_unposted).count())
+}
+
+#[test]
+fn refused_answer_ends_in_a_note() {
+    let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();
+    for failures in [vec![refused()], vec![busy(); most + 1]] {
+        let world = active();
+        world.with(|s| s.fail_parts = failures);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+        assert_eq!(ends(&world), [Outcome::Answered, Outcome::Answered]);
+        let note = post_key(&thread(), &"m2".into(), &PostKind::Chunk(0));
+        world.with(|s| {
+            let Post::Chunk { text, last: true, .. } = s.posts[&note].bare() else {
+                panic!("{:?}", s.posts[&note]);
+            };
+            assert!(text.contains("could not be posted here"), "{text}");
+            assert_eq!(s.called[&note], ["ann"]);
+            assert!(s.notified_outside.is_empty());
+        });
+        assert!(record(&world).untold.is_empty());
+        assert_eq!(unposted(&world), 1, "the operator hears of the lost answer");
+    }
+}
+
+#[test]
+fn refused_answer_and_note_are_kept() {
+    let world = active();
+    world.with(|s| s.fail_parts = vec![refused(); 2]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    world.with(|s| assert_eq!(s.notified_outside.len(), 1));
+    assert_eq!((record(&world).untold.len(), unposted(&world)), (2, 0), "the answer and the card");
+    world.with(|s| s.fail_parts = vec![refused()]);
+    sweep(&world, "s1");
+    assert!(record(&world).untold.is_empty());
+    assert!(unposted(&world) >= 1, "the answer is given up");
+    assert_eq!(ends(&world), [Outcome::Answered, Outcome::Answered], "the card is not");
+}
+
+#[test]
+fn refused_last_card_is_kept_and_its_requester_called() {
+    let world = active();
+    world.with(|s| {
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+        s.fail_ends = vec![refused()];
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Lost]);
+    assert_eq!((record(&world).untold.len(), ends(&world).len()), (1, 1));
+    let line = post_key(&thread(), &"m2".into(), &PostKind::Call);
+    world.with(|s| assert_eq!(s.called[&line], ["ann"]));
+    sweep(&world, "s1");
+    assert!(ends(&world).contains(&Outcome::Lost));
+    assert_eq!((record(&world).untold.len(), unposted(&world)), (0, 0));
+}
+
+#[test]
+fn crashes_lose_no_kept_card() {
+    let begun = || {
+        let world = active();
+        world.with(|s| s.fail_ends = vec![refused()]);
+        world
+    };
+    let points = each_crash(begun, &prompt("m2"), |world, crash| {
+        sweep(world, "s1");
+        assert_eq!(ends(world), [Outcome::Answered, Outcome::Answered], "{crash}");
+        assert_eq!((chunks(world).len(), unposted(world)), (2, 0), "{crash}");
+        assert!(record(world).untold.is_empty(), "{crash}");
+    });
+    assert!(points > 10, "{points} crash points");
+}

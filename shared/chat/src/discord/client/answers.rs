@@ -21,7 +21,36 @@ pub(super) const ORIGINAL_POLL_MS: u64 = 300;
 /// Flags of a first answer that is for one person, or that still shows "thinking": we fill in both.
 pub(super) const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 
+/// Maximum messages in which one person is told something.
+const MESSAGES_MAX: usize = 10;
+
 impl Discord {
+    /// Tells one person something; what does not fit into one message follows in further ones.
+    pub(super) async fn answer_words(
+        &self,
+        reply: &Reply,
+        words: &str,
+    ) -> Result<(), DiscordError> {
+        let Reply::Discord { application, token } = reply else {
+            return Err(DiscordError::NotDiscord("a reply".to_owned()));
+        };
+        let mut parts = render::words(words);
+        let left_out = parts.len().saturating_sub(MESSAGES_MAX);
+        if left_out > 0 {
+            parts.truncate(MESSAGES_MAX - 1);
+            parts.push(format!("{} more parts of this cannot be shown.", left_out + 1));
+        }
+        for (nth, part) in parts.iter().enumerate() {
+            let body = render::private_text(part);
+            if nth == 0 {
+                self.answer_rendered(reply, body, None).await?;
+            } else {
+                self.follow_up(application, token, &render::for_one(body), None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Mentions the author of a task in the channel where they asked. Idempotent for some minutes.
     pub(super) async fn call_in_channel(
         &self,

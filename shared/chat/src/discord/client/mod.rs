@@ -6,6 +6,7 @@
 
 mod answers;
 mod call;
+mod doubt;
 mod error;
 mod members;
 mod messages;
@@ -15,6 +16,7 @@ mod registration;
 mod setting_up;
 mod transport;
 
+use std::sync::{Arc, Mutex};
 #[cfg(test)]
 use std::time::Duration;
 
@@ -25,12 +27,14 @@ use bobbin_core::base::names::{PostKind, post_key};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};
+use bobbin_core::records::session::Session;
 use bobbin_core::tenant::keys::Key;
 use bobbin_http::{AllowedHosts, Http, host_of};
 use reqwest::Method;
 
 pub use self::answers::ORIGINAL_WAIT_MS_MAX;
 use self::call::in_channel;
+use self::doubt::Doubts;
 pub use self::error::DiscordError;
 use self::messages::channel_of;
 pub use self::registration::{Application, application};
@@ -61,6 +65,7 @@ pub(crate) fn files(settings: &ChatSettings<'_>) -> FileSource {
 pub struct Discord {
     client: Client,
     application: String,
+    doubts: Arc<Mutex<Doubts>>,
 }
 
 impl Discord {
@@ -83,6 +88,7 @@ impl Discord {
         Self {
             client: Client::new(http, base, application, bot_token),
             application: application.to_owned(),
+            doubts: Arc::default(),
         }
     }
 
@@ -116,7 +122,13 @@ impl Chat for Discord {
         };
         let nonce = post_key(thread, turn, kind);
         let posted = match at {
-            None => self.create_or_less(channel, &rendered, &nonce).await?,
+            None => {
+                let named = (turn, kind, nonce.as_str());
+                match self.made_before((thread, channel), named, &rendered).await {
+                    Some(made) => made,
+                    None => self.create_or_less(channel, &rendered, &nonce).await?,
+                }
+            }
             Some(at) => match self.edit_or_less(at, &rendered).await {
                 // The end of an old card is not posted again.
                 Err(gone)
@@ -140,11 +152,15 @@ impl Chat for Discord {
         Ok(posted)
     }
 
+    fn learn(&self, session: &Session) {
+        self.doubt(session);
+    }
+
     /// Once the interaction's token is invalid, nobody can be shown what only they would have seen; that is no error.
     async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let told = match say {
             Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
-                self.answer_rendered(reply, render::private_text(words), None).await
+                self.answer_words(reply, words).await
             }
             Say::Sandboxes(page) => {
                 self.answer_rendered(reply, render::sandboxes(page), None).await

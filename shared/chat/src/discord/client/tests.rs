@@ -17,6 +17,7 @@ use bobbin_core::base::person::{Outside, Person};
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, ShownFile, StepState};
 use bobbin_core::records::message::{Open, Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::Session;
 use bobbin_core::records::usage::Usage;
 use bobbin_http::{AllowedHosts, HttpError};
 use tokio::time::Instant;
@@ -190,6 +191,46 @@ async fn retried_post_keeps_its_nonce() {
 }
 
 #[tokio::test]
+async fn a_post_in_doubt_is_looked_for() {
+    let by = |bot: bool, id: &str, content: &str| json!({"id": id, "author": {"bot": bot}, "content": content});
+    let card = json!({"id": "62", "author": {"bot": true}, "content": "", "components": [
+        {"type": 17, "components": [{"type": 1, "components": [{"type": 2, "custom_id": "v1:stop:50"}]}]},
+    ]});
+    // A person's, one of an earlier turn, and another text.
+    let others = [by(false, "61", "Hello"), by(true, "49", "Hello"), by(true, "60", "Hello there")];
+    let turn = json!({
+        "id": "50", "by": {"id": "4", "name": "Sam"}, "accepted_at_ms": 1, "stage": {"stage": "received"},
+        "outages": {"chat_since_ms": 1},
+    });
+    let mut session = Session::new(thread(), 1_000);
+    session.turn = Some(serde_json::from_value(turn).unwrap());
+    let working = Card::new(&"50".into(), CardState::Working, 0, 1, "m");
+    for (kind, post, found, stands) in [
+        (PostKind::Notice, notice(), Some(by(true, "60", "Hello")), "60"),
+        (PostKind::Notice, notice(), None, "70"),
+        (PostKind::Card, Post::Card(working.clone()), Some(card.clone()), "62"),
+        (PostKind::Rolled(1), Post::Card(working), Some(card), "70"),
+    ] {
+        let listed: Vec<Value> = others.iter().cloned().chain(found).collect();
+        let script = [says(200, json!(listed)), message("70")];
+        let (server, discord) = Server::start(script).await;
+        discord.learn(&session);
+        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
+        assert_eq!(posted, Ok(at(stands)), "{kind:?}");
+        assert_eq!(server.asked(0).query, "limit=100");
+        assert_eq!(server.lines().len(), if stands == "70" { 2 } else { 1 });
+        // Without an outage nobody looks.
+        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = None);
+        discord.learn(&session);
+        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = Some(1));
+        server.script.lock().unwrap().clear();
+        server.script.lock().unwrap().push_back(message("71"));
+        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
+        assert_eq!(posted, Ok(at("71")));
+    }
+}
+
+#[tokio::test]
 async fn answer_file_is_sent_as_multipart() {
     let (server, discord) = Server::start([message("41")]).await;
     let chunk = Post::Chunk {
@@ -252,6 +293,30 @@ async fn diff_fills_the_ephemeral_answer() {
         assert!(server.asked(1).body.contains(part), "{part}");
     }
     assert!(!server.asked(1).body.contains("32768"), "no components beside the file");
+}
+
+#[tokio::test]
+async fn long_words_follow_in_further_messages() {
+    let listed = |lines: usize| {
+        let lines: Vec<String> = (0..lines).map(|n| format!("- Setting {n}: <#{n}>")).collect();
+        lines.join("\n")
+    };
+    for (lines, messages) in [(3, 1), (150, 2), (3_000, 10)] {
+        let words = listed(lines);
+        let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
+        let made = (0..messages).map(|_| message("50"));
+        let (server, discord) = Server::start([deferred].into_iter().chain(made)).await;
+        assert_eq!(discord.answer(&reply(), Say::Words(&words)).await, Ok(()));
+        assert_eq!(server.lines().len(), 1 + messages);
+        let bodies: Vec<Value> = (1..=messages).map(|n| server.asked(n).json()).collect();
+        let said = |body: &Value| body["content"].as_str().unwrap().to_owned();
+        let told = bodies.iter().map(said).collect::<Vec<_>>().join("\n");
+        assert!(bodies[1..].iter().all(|body| body["flags"] == 64), "only for this person");
+        match messages {
+            10 => assert!(told.ends_with("more parts of this cannot be shown."), "{told}"),
+            _ => assert!(words.lines().all(|line| told.contains(line)), "{told}"),
+        }
+    }
 }
 
 #[tokio::test]
@@ -641,9 +706,10 @@ async fn non_json_response_is_an_outage() {
         headers: vec![("content-type", "text/html".to_owned())],
         body: "<h1>hi</h1>".to_owned(),
     };
-    let (_server, discord) =
-        Server::start([html(), Scripted { status: 503, ..html() }, says(200, json!({}))]).await;
-    for _ in 0..3 {
+    let in_front = [503, 403].map(|status| Scripted { status, ..html() });
+    let script = [html()].into_iter().chain(in_front).chain([says(200, json!({}))]);
+    let (_server, discord) = Server::start(script).await;
+    for _ in 0..4 {
         let failed = post(&discord, None, &notice()).await.unwrap_err();
         assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
     }

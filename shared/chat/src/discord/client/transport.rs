@@ -204,7 +204,8 @@ impl Client {
         }
         let unreadable = DiscordError::Unreadable { route: call.name, status: answer.status };
         let body: Option<Value> = answer.json();
-        if answer.ok() {
+        // A 403 that is not in Discord's form comes from something in front of it, and passes.
+        if answer.ok() || (answer.status == 403 && body.is_none()) {
             return body.ok_or(unreadable);
         }
         let body = body.unwrap_or(Value::Null);

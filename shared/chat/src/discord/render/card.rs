@@ -1,7 +1,7 @@
 //! The live card of a turn: current activity, the plan, the newest steps, and the possible actions.
 
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState,
+    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState, present,
 };
 use bobbin_core::records::changes;
 use bobbin_core::records::outcome::Outcome;
@@ -213,7 +213,7 @@ fn context(card: &Card) -> String {
     facts.join(" · ")
 }
 
-/// The agent's plan, one line per item.
+/// The agent's plan around the present item, one line per item, and the number of the others.
 fn plan(items: &[PlanLine]) -> Option<String> {
     let line = |item: &PlanLine| {
         let text = inline(&item.text, STEP_UNITS_MAX);
@@ -226,7 +226,7 @@ fn plan(items: &[PlanLine]) -> Option<String> {
     };
     let (mut units_left, mut bytes_left) = (PLAN_UNITS_MAX, PLAN_BYTES_MAX);
     let mut lines = Vec::new();
-    for line in items.iter().map(line) {
+    for line in present(items).iter().map(line) {
         if units(&line) >= units_left || line.len() >= bytes_left {
             break;
         }

@@ -229,6 +229,31 @@ fn card_shows_plan_and_earlier_steps() {
 }
 
 #[test]
+fn long_plan_shows_its_present_item() {
+    for (now, first, last) in [(0, 0, 11), (3, 0, 11), (20, 16, 27), (39, 28, 39), (40, 28, 39)] {
+        let line = |n: usize| PlanLine {
+            text: format!("item {n}"),
+            state: match n.cmp(&now) {
+                std::cmp::Ordering::Less => PlanLineState::Done,
+                std::cmp::Ordering::Equal => PlanLineState::Now,
+                std::cmp::Ordering::Greater => PlanLineState::Next,
+            },
+        };
+        let plan: Vec<PlanLine> = (0..40).map(line).collect();
+        let body = card(&Card { plan, ..a_card(CardState::Working) });
+        assert_postable(&body);
+        let all = words(&body).join("\n");
+        let items: Vec<&str> = all.lines().filter(|line| line.contains("item ")).collect();
+        assert_eq!(items.len(), 12, "{all}");
+        let ends = |line: &str, n: usize| {
+            line.trim_end_matches('*').ends_with(&format!("item {n}"))
+        };
+        assert!(ends(items[0], first) && ends(items[11], last), "{now}: {all}");
+        assert!(all.contains("-# and 28 more"), "{all}");
+    }
+}
+
+#[test]
 fn changes_and_set_up_add_buttons() {
     let usage = Usage { files: 1, ..Usage::default() };
     let labels_of = |set_up: Option<&str>, outcome| {

@@ -108,9 +108,12 @@ impl SlackError {
             "ratelimited" | "rate_limited" => {
                 Self::RateLimited { method, after_ms: RETRY_AFTER_MS_DEFAULT }
             }
-            "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => {
-                Self::Unclear { method, seen: error }
-            }
+            // The last one: while Slack moves a workspace to an organisation, calls fail now and then.
+            "internal_error"
+            | "fatal_error"
+            | "service_unavailable"
+            | "request_timeout"
+            | "team_added_to_org" => Self::Unclear { method, seen: error },
             "invalid_auth"
             | "not_authed"
             | "token_revoked"

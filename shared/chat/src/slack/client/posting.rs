@@ -12,6 +12,8 @@ use bobbin_core::records::card::{CardState, Post};
 use super::memory::CUT_OFF;
 use super::wanted::WantedPost;
 use super::{Slack, SlackError};
+use crate::slack::escape::units;
+use crate::slack::limits::FALLBACK_UNITS_MAX;
 use crate::slack::render::{self, CardStyle, RenderedBlocks};
 
 /// Longest time until Slack shows a post to readers.
@@ -31,6 +33,7 @@ impl Slack {
         let wanted = self.wanted(thread, turn, kind)?;
         Ok(WantedPost {
             simpler: simpler(post, self.card_style(wanted.team)),
+            whole: render::whole(post),
             never_replaces: announces(post),
             // Slack streams only under a message.
             streamable: wanted.root.is_some()
@@ -89,6 +92,10 @@ impl Slack {
                 // Each attempt sends less: the last one only the text.
                 Err(error @ SlackError::Invalid { .. }) if !rendered.blocks.is_empty() => {
                     rendered = self.with_less(wanted, &rendered, &error);
+                    // Slack edits no message to a longer text: what is there has it all already.
+                    if rendered.blocks.is_empty() && units(&rendered.text) > FALLBACK_UNITS_MAX {
+                        return Ok(Some(at.clone()));
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -111,7 +118,7 @@ impl Slack {
                 }
                 simpler.clone()
             }
-            _ => plain(refused, error),
+            _ => plain(wanted.whole.as_ref().unwrap_or(&refused.text), error),
         }
     }
 
@@ -209,7 +216,7 @@ fn is_whole(post: &Post) -> bool {
 }
 
 /// The text alone: Slack refused the blocks, which is our fault and must not lose the text.
-fn plain(rendered: &RenderedBlocks, error: &SlackError) -> RenderedBlocks {
+fn plain(text: &str, error: &SlackError) -> RenderedBlocks {
     tracing::error!(event = "slack.blocks.refused", %error, "Slack does not accept the blocks of a post; it is sent as text");
-    RenderedBlocks { text: rendered.text.clone(), blocks: Vec::new() }
+    RenderedBlocks { text: text.to_owned(), blocks: Vec::new() }
 }

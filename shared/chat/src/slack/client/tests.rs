@@ -379,6 +379,24 @@ async fn refused_blocks_are_resent_as_text() {
 }
 
 #[tokio::test]
+async fn refused_answer_is_resent_whole() {
+    let fake = Fake::start().await;
+    let people = vec!["U123".to_owned()];
+    let text = format!("{}this & that", "word ".repeat(2_000));
+    let post = Post::Calling { people, post: Box::new(chunk(&text)) };
+    fake.refuses("chat.postMessage", "invalid_blocks");
+    let at = send(&fake.client(), &PostKind::Chunk(1), None, &post).await.unwrap();
+    let sent = fake.sent("chat.postMessage");
+    let whole = format!("{}this &amp; that\n<@U123>", "word ".repeat(2_000));
+    assert_eq!((&sent[1]["text"], &sent[1]["blocks"]), (&json!(whole), &json!([])));
+    assert!(sent[0]["text"].as_str().unwrap().len() <= 4_000, "beside blocks it is short");
+    // Another process finds it; an edit could not show it whole.
+    fake.refuses("chat.update", "invalid_blocks");
+    let found = send(&fake.client(), &PostKind::Chunk(1), None, &post).await.unwrap();
+    assert_eq!((found, fake.sent("chat.update").len()), (at, 1));
+}
+
+#[tokio::test]
 async fn overlong_answer_comes_with_file() {
     let fake = Fake::start().await;
     let long = Post::Chunk {
@@ -549,6 +567,7 @@ async fn slack_errors_map_to_failure_classes() {
         ("something_new", "non_recoverable"),
         ("fatal_error", "outage"),
         ("service_unavailable", "outage"),
+        ("team_added_to_org", "outage"),
     ];
     for (error, class) in table {
         fake.refuses("chat.update", error);

@@ -34,6 +34,8 @@ pub(super) struct WantedPost<'a> {
     pub(super) key: String,
     /// The post in older blocks, if it is rendered in newer ones.
     pub(super) simpler: Option<RenderedBlocks>,
+    /// All of a part of an answer: a message without blocks shows its text alone.
+    pub(super) whole: Option<String>,
     /// It may be shown as a stream: the only part of an answer.
     pub(super) streamable: bool,
     /// An existing post with its key stays unchanged.
@@ -73,6 +75,7 @@ impl Slack {
             turn,
             key: post_key(thread, turn, kind),
             simpler: None,
+            whole: None,
             streamable: false,
             never_replaces: false,
         })

@@ -18,6 +18,8 @@ use crate::slack::limits::{
 const SETTLED_UNITS_MAX: usize = 1_500;
 /// Maximum length of the line for one option.
 const OPTION_LINE_UNITS_MAX: usize = 400;
+/// Room for the line that counts the options not shown.
+const LEFT_OUT_UNITS: usize = 60;
 /// Maximum length of a pattern as shown.
 const PATTERN_UNITS_MAX: usize = 120;
 /// Maximum length of a permission's or question's title in the fallback text.
@@ -144,7 +146,7 @@ fn shown(questions: &[Question], settled: bool) -> (String, Vec<Value>) {
     (title, blocks)
 }
 
-/// The options in full, if a label or a description is too long for its place.
+/// The options in full, if a label or a description is too long for its place; and how many are not shown.
 fn options(question: &Question) -> Option<Value> {
     let buttons = few(question);
     let long = |option: &Opt| {
@@ -152,20 +154,27 @@ fn options(question: &Question) -> Option<Value> {
             || units(&option.description) > OPTION_UNITS_MAX;
         cut || (buttons && !option.description.is_empty())
     };
+    let count = question.options.len();
     if !question.options.iter().any(long) {
-        return None;
+        let more = count.saturating_sub(OPTIONS_MAX);
+        return (more > 0).then(|| section(&format!("{more} more options cannot be shown.")));
     }
     let mut list = String::new();
+    let mut listed = 0;
     for (n, option) in question.options.iter().enumerate() {
         let whole = match option.description.as_str() {
             "" => option.label.clone(),
             description => format!("{} — {description}", option.label),
         };
         let entry = format!("{}. {}\n", n + 1, line(&whole, OPTION_LINE_UNITS_MAX));
-        if units(&list) + units(&entry) > SECTION_UNITS_MAX {
+        if units(&list) + units(&entry) > SECTION_UNITS_MAX - LEFT_OUT_UNITS {
             break;
         }
         list.push_str(&entry);
+        listed += 1;
+    }
+    if listed < count {
+        list.push_str(&format!("{} more options cannot be shown in full.", count - listed));
     }
     Some(section(list.trim_end()))
 }

@@ -1,7 +1,7 @@
 //! The live card of a turn.
 
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState,
+    Card, CardState, CardStep, PlanLine, PlanLineState, Spending, StepState, present,
 };
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::span;
@@ -25,7 +25,7 @@ use crate::slack::limits::{
 const STEP_UNITS_MAX: usize = 280;
 /// Maximum length of another thread's address.
 const LINK_UNITS_MAX: usize = 300;
-/// Room for the line that counts the steps not shown.
+/// Room for the line that counts the steps, or the items of the plan, not shown.
 const EARLIER_UNITS: usize = 40;
 
 /// How a card shows its steps.
@@ -171,11 +171,11 @@ fn plan(title: &str, card: &Card) -> Value {
     json!({ "type": "plan", "title": title, "tasks": tasks })
 }
 
-/// The agent's plan, one line per item.
+/// The agent's plan around the present item, one line per item, and the number of the others.
 fn todo(items: &[PlanLine]) -> Option<String> {
-    let mut room = SECTION_UNITS_MAX;
+    let mut room = SECTION_UNITS_MAX - EARLIER_UNITS;
     let mut lines = Vec::new();
-    for item in items {
+    for item in present(items) {
         let text = line(&item.text, STEP_UNITS_MAX);
         let line = match item.state {
             PlanLineState::Done => format!("☑ {text}"),
@@ -188,6 +188,10 @@ fn todo(items: &[PlanLine]) -> Option<String> {
         };
         room = left;
         lines.push(line);
+    }
+    let more = items.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

@@ -29,7 +29,7 @@ pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stre
 pub use super::blocks::{EVENT_TYPE, RenderedBlocks};
 use super::blocks::{context, metadata, section};
 use super::escape::{line, markdown, mrkdwn, prose, units};
-use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
+use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX, TEXT_UNITS_MAX};
 
 /// Longest part of an answer, in UTF-16 units: a `markdown` block holds 12,000 characters.
 const CHUNK_UNITS: usize = 11_500;
@@ -55,11 +55,7 @@ pub fn post(post: &Post) -> RenderedBlocks {
 pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
     match post {
         Post::Card(card) => card::card(card, style, None),
-        Post::Chunk { text, .. } if text.trim().is_empty() => {
-            free("The agent finished without a written answer.")
-        }
-        Post::Chunk { text, file: Some(_), .. } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
-        Post::Chunk { text, .. } => free(text),
+        Post::Chunk { text, file, .. } => free(&part(text, file.is_some())),
         Post::File(file) => free(&format!("`{}`", file.name)),
         Post::Review(shown) => review::review(shown),
         Post::PullReview(shown) => pull_review::pull_review(shown),
@@ -69,6 +65,30 @@ pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
         Post::Moved { link, .. } => moved(link.as_deref()),
         Post::Calling { people, post: inner } => calling(self::post(inner), people),
     }
+}
+
+/// The text of a part of an answer.
+fn part(text: &str, is_in_file: bool) -> String {
+    if text.trim().is_empty() {
+        "The agent finished without a written answer.".to_owned()
+    } else if is_in_file {
+        format!("{text}\n\n{WHOLE_IN_FILE}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// All of a part of an answer as a message without blocks; `None`: it is another post.
+#[must_use]
+pub fn whole(post: &Post) -> Option<String> {
+    let Post::Chunk { text, file, .. } = post.bare() else {
+        return None;
+    };
+    let text = fallback(&without_controls(&part(text, file.is_some())), TEXT_UNITS_MAX);
+    Some(match called(post.calls()) {
+        Some(line) => beside(text, &line, TEXT_UNITS_MAX),
+        None => text,
+    })
 }
 
 /// An answer in parts that each fit into a message.
@@ -112,6 +132,17 @@ const CALLED_MAX: usize = 4;
 /// A post that mentions these people on a separate line: the only part of it that is not escaped.
 #[must_use]
 pub fn calling(rendered: RenderedBlocks, people: &[String]) -> RenderedBlocks {
+    let Some(line) = called(people) else {
+        return rendered;
+    };
+    let RenderedBlocks { text, mut blocks } = rendered;
+    let text = beside(text, &line, FALLBACK_UNITS_MAX);
+    blocks.push(section(&line));
+    RenderedBlocks { text, blocks }
+}
+
+/// The line that mentions these people; `None` if there are none.
+fn called(people: &[String]) -> Option<String> {
     let is_id = |id: &&String| {
         (2..=MEMBER_ID_CHARS_MAX).contains(&id.len())
             && id.starts_with(['U', 'W'])
@@ -119,19 +150,17 @@ pub fn calling(rendered: RenderedBlocks, people: &[String]) -> RenderedBlocks {
     };
     let called: Vec<String> =
         people.iter().filter(is_id).take(CALLED_MAX).map(|id| format!("<@{id}>")).collect();
-    if called.is_empty() {
-        return rendered;
-    }
-    let line = called.join(" ");
-    let RenderedBlocks { mut text, mut blocks } = rendered;
-    let room = FALLBACK_UNITS_MAX - line.len() - 1;
+    (!called.is_empty()).then(|| called.join(" "))
+}
+
+/// A text with that line, within a limit.
+fn beside(mut text: String, line: &str, units_max: usize) -> String {
+    let room = units_max - line.len() - 1;
     if units(&text) > room {
         // An entity that is cut in half would show as its remains.
         text = shorten(&text, room);
     }
-    text = format!("{text}\n{line}");
-    blocks.push(section(&line));
-    RenderedBlocks { text, blocks }
+    format!("{text}\n{line}")
 }
 
 /// Maximum characters of a person's id in Slack; today's have eleven.
@@ -146,10 +175,12 @@ pub fn free(text: &str) -> RenderedBlocks {
         _ => &text,
     };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
-    RenderedBlocks {
-        text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX),
-        blocks: vec![block],
-    }
+    RenderedBlocks { text: fallback(text, FALLBACK_UNITS_MAX), blocks: vec![block] }
+}
+
+/// Free text where no block shows it.
+fn fallback(text: &str, units_max: usize) -> String {
+    prose(&text.replace("&lt;", "<"), units_max)
 }
 
 /// A turn's changes, as Markdown for one person; `None` if too long for that, or not allowed in a block.

@@ -326,6 +326,13 @@ fn many_options_become_inputs() {
     assert_eq!(inputs(&other), ["v1:field:w0 plain_text_input"]);
     let many = asked(vec![question(&labels(120), false, false)]);
     assert_eq!(inputs(&many), ["v1:field:s0 static_select"]);
+    assert_eq!(many.blocks[1]["text"]["text"], "20 more options cannot be shown.");
+    let long: Vec<String> = (0..40).map(|n| format!("{n} {}", "word ".repeat(30))).collect();
+    let listed = asked(vec![question(&long, false, false)]);
+    let list = listed.blocks[1]["text"]["text"].as_str().unwrap();
+    let shown = list.lines().count() - 1;
+    let told = format!("\n{} more options cannot be shown in full.", 40 - shown);
+    assert!(shown > 5 && list.ends_with(&told), "{list}");
     let several = asked(vec![question(&labels(3), true, true)]);
     assert_eq!(
         inputs(&several),
@@ -783,6 +790,12 @@ fn card_shows_plan_and_earlier_steps() {
     let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
     assert_eq!(tasks[0]["title"], "12 earlier steps");
     assert!(tasks.len() > 1);
+    let state = |n| if n < 20 { PlanLineState::Done } else { PlanLineState::Next };
+    let plan = (0..40).map(|n| item(&format!("item {n}"), state(n))).collect();
+    let long = render::post(&Post::Card(Card { plan, ..card(CardState::Working) }));
+    let text = long.blocks[1]["text"]["text"].as_str().unwrap();
+    assert!(text.starts_with("☑ item 16\n☑ item 17"), "{text}");
+    assert!(text.ends_with("☐ item 27\nand 28 more"), "{text}");
 }
 
 #[test]

@@ -116,6 +116,9 @@ pub(super) fn failed(
             if wait::posting_is_decoration(session, posting.as_ref(), context) {
                 return None;
             }
+            if untold::goes_on(session, posting.as_ref(), &advice, context) {
+                return None;
+            }
             return wait::give_up(session, &advice, posting.is_some(), context);
         }
         Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),

@@ -22,6 +22,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if let Some(next) = stray::end(session) {
         return Some(next);
     }
+    let id = session.turn.as_ref()?.id.clone();
+    if !session.observed.chat.final_card {
+        // What an earlier delivery kept of this end is tried again here.
+        session.untold.retain(|one| one.turn != id);
+    }
     if session.observed.chat.closed.is_some() {
         return untold::close(session, context);
     }
@@ -43,6 +48,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         return Some(next);
     }
     record::close_turn(session, context);
+    session.observed.chat.untold_tried = session.untold.iter().any(|one| one.turn == id);
     None
 }
 
@@ -58,11 +64,16 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         }
         return read_again(session, context);
     };
-    let (parts, file) = answer::parts(&answer, context);
+    let (mut parts, mut file) = answer::parts(&answer, context);
     let turn = session.turn.as_mut()?;
     let told = turn.stage.told_mut()?;
-    told.parts = Some(parts.len());
     let index = told.posted.len();
+    if let Some(why) = &session.observed.chat.refused_part {
+        parts.truncate(index);
+        parts.push(words::part_refused(index > 0, why));
+        file = None;
+    }
+    told.parts = Some(parts.len());
     let part = parts.get(index)?.clone();
     let last = index + 1 == parts.len();
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));

@@ -6,7 +6,7 @@ use super::{
     steer, stray, words,
 };
 use crate::base::ids::{Ms, PostRef, TurnId};
-use crate::base::names::{PostKind, PromptIds};
+use crate::base::names::{PostKind, PromptIds, short_name};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::carried::Carried;
@@ -384,7 +384,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(word) = pending_notice(session, with_digest, context) {
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
-            kind: PostKind::Notice,
+            kind: PostKind::Told(short_name(&[&word])),
             at: None,
             post: Post::Notice(word),
         })));

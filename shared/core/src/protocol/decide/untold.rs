@@ -56,6 +56,52 @@ pub(super) fn refused(
     wait::wait(session, 0, seen, posting, context)
 }
 
+/// The chat refused a post of the end for good, or too often. A note takes the place of a part of the answer and ends
+/// it; if the note is refused too, the thread counts as closed. The last card is kept, and the end goes on without it.
+/// `false`: it was another post.
+pub(super) fn goes_on(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    seen: &str,
+    context: &Context<'_>,
+) -> bool {
+    let Some(turn) = &session.turn else {
+        return false;
+    };
+    let Stage::Ending { outcome, .. } = &turn.stage else {
+        return false;
+    };
+    let chat = &mut session.observed.chat;
+    match posting {
+        Some(PostKind::Chunk(_)) if *outcome == Outcome::Answered => {
+            if chat.refused_part.is_some() {
+                (chat.untold, chat.closed) = (None, Some(seen.to_owned()));
+            } else {
+                // The operator hears of the lost part when the turn is closed.
+                (chat.untold, chat.refused_part) = (Some(turn.id.clone()), Some(seen.to_owned()));
+            }
+        }
+        Some(PostKind::Card | PostKind::Rolled(_)) => {
+            let card = last_card(turn, context);
+            chat.final_card = true;
+            session.untold.extend(card);
+            bound(session, context);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The turn's own card as it is kept.
+fn last_card(turn: &Turn, context: &Context<'_>) -> Option<Untold> {
+    let Stage::Ending { outcome, usage, .. } = &turn.stage else {
+        return None;
+    };
+    let model = turn.model(context.delivery.model);
+    let said = card(&turn.card.at, outcome, *usage, model, turn.accepted_at_ms);
+    Some(untold(&turn.id, turn.card_kind(), said, context))
+}
+
 /// Tells the requester outside of the thread, then closes the turn and keeps its untold posts.
 pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let seen = session.observed.chat.closed.clone()?;
@@ -92,15 +138,14 @@ fn keep(session: &mut Session, context: &Context<'_>) {
             kept.push(untold(&one.turn, PostKind::Card, said, context));
         }
     }
-    let model = turn.model(context.delivery.model);
     if turn.card.old.is_some() {
         let kind = card_kind(turn.card.rolls.saturating_sub(1));
+        let model = turn.model(context.delivery.model);
         let said = card(&turn.card.old, outcome, *usage, model, turn.accepted_at_ms);
         kept.push(untold(&turn.id, kind, said, context));
     }
     if !session.observed.chat.final_card {
-        let said = card(&turn.card.at, outcome, *usage, model, turn.accepted_at_ms);
-        kept.push(untold(&turn.id, turn.card_kind(), said, context));
+        kept.extend(last_card(turn, context));
     }
     if let Some(word) = aside::call_word(outcome).filter(|_| !told.called) {
         let text = word.to_owned();

@@ -75,6 +75,14 @@ pub const MAYBE_INCOMPLETE: &str =
 pub const CUT_OFF: &str = "(This answer was cut off at the model's output limit. Reply to go on.)";
 /// Below the kept part of an answer, if its thread could not be written in and the rest was not kept.
 pub const REST_NOT_KEPT: &str = "(The rest of this answer was not kept, because Bobbin could not post in this thread. Ask for it again.)";
+/// In place of a part of an answer that the chat did not take, and of all after it.
+#[must_use]
+pub fn part_refused(is_rest: bool, why: &str) -> String {
+    let what = if is_rest { "The rest of this answer" } else { "This answer" };
+    let why = shorten(why.trim_end_matches('.'), 300);
+    format!("({what} could not be posted here: {why}. The agent still has it: ask for it again.)")
+}
+
 /// The agent ended without an answer.
 pub const NO_TEXT: &str =
     "The agent finished without a written answer. Its steps are in the card above.";

@@ -326,6 +326,7 @@ impl System {
             PostKind::Call => &mut known.call,
             PostKind::Chunk(_) | PostKind::Ask(_) | PostKind::Artifact(_) => &mut known.chunk,
             PostKind::Notice
+            | PostKind::Told(_)
             | PostKind::Unshown
             | PostKind::Diff
             | PostKind::Review
