@@ -245,9 +245,8 @@ fn long_plan_shows_its_present_item() {
         let all = words(&body).join("\n");
         let items: Vec<&str> = all.lines().filter(|line| line.contains("item ")).collect();
         assert_eq!(items.len(), 12, "{all}");
-        let ends = |line: &str, n: usize| {
-            line.trim_end_matches('*').ends_with(&format!("item {n}"))
-        };
+        let ends =
+            |line: &str, n: usize| line.trim_end_matches('*').ends_with(&format!("item {n}"));
         assert!(ends(items[0], first) && ends(items[11], last), "{now}: {all}");
         assert!(all.contains("-# and 28 more"), "{all}");
     }
