@@ -315,6 +315,7 @@ fn seen(text: &str) -> SetUpSeen {
         ended: ends(text),
         is_over: text.lines().any(|line| line == "over"),
         is_left: text.lines().any(|line| line == "left"),
+        has_begun: text.lines().any(|line| line == "begun"),
         took_s: took.map_while(|seconds| seconds.parse().ok()).collect(),
         said: String::new(),
     }

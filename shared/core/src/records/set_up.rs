@@ -17,7 +17,7 @@ pub struct SetUp {
     /// Clock of the sandbox's machine before the first step, in ticks since its start: later processes are the
     /// set-up's.
     pub since_ticks: u64,
-    /// When the set-up was wanted.
+    /// When the set-up was wanted, or the look that has begun it.
     pub begun_ms: Ms,
     /// The ends of the steps so far, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,6 +104,8 @@ pub struct SetUpSeen {
     pub is_over: bool,
     /// Processes of the set-up are left that could not be ended.
     pub is_left: bool,
+    /// This look has begun it.
+    pub has_begun: bool,
     /// The seconds that these steps took.
     pub took_s: Vec<u64>,
     /// The end of the output of the first one that failed, if it was wanted.

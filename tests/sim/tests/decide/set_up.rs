@@ -218,6 +218,21 @@ fn long_set_up_is_looked_at_now_and_then() {
 }
 
 #[test]
+fn late_first_look_has_all_its_time() {
+    let world = world(recipe());
+    world.with(|s| {
+        (s.project.takes_ms, s.limits.set_up.all_ms) = (50_000, 60_000);
+        let busy = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
+        s.fail.insert("set_up", vec![busy]);
+    });
+    let first = deliver(&world, &asked("m1", "acme/api"), 1);
+    assert!(matches!(first, Verdict::Hold { .. }), "{first:?}");
+    later(&world, 300_000);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 2);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+}
+
+#[test]
 fn missing_program_of_a_lock_file_is_told_to_the_agent_alone() {
     let world =
         world(Recipe { is_derived: true, start: Vec::new(), services: Vec::new(), ..recipe() });

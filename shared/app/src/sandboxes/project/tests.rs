@@ -181,6 +181,19 @@ fn step_that_hangs_is_ended() {
 }
 
 #[test]
+fn late_first_look_begins_a_whole_set_up() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["sleep 1; echo whole"], 60);
+    environment.insert("BOBBIN_ALL_S".to_owned(), "5".to_owned());
+    // The recipe was read 100 seconds ago.
+    environment.insert("BOBBIN_SINCE".to_owned(), since().saturating_sub(10_000).to_string());
+    let first = String::from_utf8(ran(root.path(), SET_UP, &environment).stdout).unwrap();
+    assert!(seen(&first).has_begun && !seen(&first).is_over, "{first}");
+    assert_eq!(seen_over(root.path(), &environment).ended, [StepEnd::Done]);
+    assert_eq!(log(root.path(), 0), "whole\n");
+}
+
+#[test]
 fn held_output_holds_up_nothing() {
     let root = sandbox();
     let texts = ["echo begun; setsid sleep 1000 &", "echo next"];
@@ -221,7 +234,8 @@ for of in /proc/[0-9]*/cmdline; do tr '\0\n' '  ' <"$of"; echo; done 2>/dev/null
     sandbox.args(["--as-pid-1", "sh", "-c", driver]).current_dir(root.path());
     let ran = sandbox.envs(&environment).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&ran.stdout);
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("took ")).collect();
+    let is_told = |line: &&str| !line.starts_with("took ") && *line != "begun";
+    let lines: Vec<_> = text.lines().filter(is_told).collect();
     assert_eq!(lines, ["over", "end 0", "5555 "], "{}", String::from_utf8_lossy(&ran.stderr));
 }
 

@@ -212,6 +212,10 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
     else {
         return;
     };
+    // The first look may come long after the set-up was wanted.
+    if seen.has_begun {
+        set_up.begun_ms = context.now_ms;
+    }
     let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
     if build::is_build(context) {
         set_up.tell(seen);
