@@ -183,6 +183,31 @@ mod tests {
     }
 
     #[test]
+    fn repository_without_a_commit_hides_no_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        let work =
+            "cd project && git init -q emb && touch emb/x && printf 'one\nthree\n' >a.txt && rm gone.txt";
+        shell(root, work, "");
+        let expected = ["a.txt Modified +1 -1 true", "gone.txt Deleted +0 -1 true"];
+        assert_eq!(changed(root, "t1"), expected);
+    }
+
+    #[test]
+    fn failed_look_keeps_what_was_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        // Git adds no file whose line ends it would change.
+        let work = "cd project && git config core.autocrlf input && git config core.safecrlf true && printf 'three\r\n' >a.txt";
+        shell(root, work, "");
+        let ran = Command::new("sh").args(["-c", SCRIPT]).current_dir(root).output().unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+        shell(root, "cd project && ! git rev-parse -q --verify refs/bobbin/last", "");
+    }
+
+    #[test]
     fn replaced_file_keeps_others_patches() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
