@@ -18,7 +18,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::recipe::{FoundRecipe, ProjectService, RecipeStep};
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_core::text::without_controls;
-use bobbin_recipe::{FILE_BYTES_MAX, LOCK_FILES, ProjectFiles, WANTED};
+use bobbin_recipe::{FILE_BYTES_MAX, LINK_OUT, LOCK_FILES, ProjectFiles, ROOT_NAMES, WANTED};
 use bobbin_sandbox::ErrorKind;
 use tokio::time::sleep;
 
@@ -47,6 +47,8 @@ const READ_LOG: &str = include_str!("project/read_log.sh");
 const RUN_STEPS: &str = include_str!("project/run_steps.sh");
 /// Longest time for reading a recipe, with a fetch of the default branch.
 const READ_MS_MAX: u64 = 60_000;
+/// Seconds of that for the fetch: a branch that is not there by then costs the files, and no setting.
+const FETCH_S_MAX: u64 = 40;
 /// Longest time for one look at a set-up.
 const LOOK_MS_MAX: u64 = 60_000;
 /// Time for the services to start, besides the steps.
@@ -72,13 +74,7 @@ impl Sandboxes {
             RecipeAt::Brought(branch) => format!("brought {branch}"),
             RecipeAt::Nowhere => String::new(),
         };
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), at),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
-            ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
-            ("BOBBIN_SAID".to_owned(), said.unwrap_or_default().to_owned()),
-        ]);
+        let environment = wanted(at, said.unwrap_or_default(), FETCH_S_MAX);
         let timeout = Duration::from_millis(READ_MS_MAX);
         let text = match self.provider.exec(&sandbox, READ, &environment, timeout).await {
             Ok(ran) => ran.text,
@@ -289,6 +285,19 @@ fn failed_service(service: ProjectService, end: StepEnd) -> FailedStep {
     FailedStep { name: service.title().to_owned(), end, log }
 }
 
+/// What is read of a repository, as the script reads it.
+fn wanted(at: String, said: &str, fetch_s: u64) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("BOBBIN_AT".to_owned(), at),
+        ("BOBBIN_FETCH_S".to_owned(), fetch_s.to_string()),
+        ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
+        ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
+        ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
+        ("BOBBIN_BESIDE".to_owned(), ROOT_NAMES.join("\n")),
+        ("BOBBIN_SAID".to_owned(), said.to_owned()),
+    ])
+}
+
 /// The steps, as the scripts read them.
 fn written(steps: &[RecipeStep], variables: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let exports = variables.iter().fold(String::new(), |mut text, (name, value)| {
@@ -341,8 +350,10 @@ fn ends(text: &str) -> Vec<StepEnd> {
 /// What the script has printed of a repository.
 fn found(text: &str) -> FoundRecipe {
     let of = |kind: &'static str| text.lines().filter_map(move |line| line.strip_prefix(kind));
+    let links = of("link ").filter(|path| bobbin_recipe::is_wanted(path));
+    let links = links.map(|path| (path.to_owned(), LINK_OUT.to_vec()));
     let files = ProjectFiles {
-        texts: of("file ").filter_map(file).collect(),
+        texts: of("file ").filter_map(file).chain(links).collect(),
         root: of("root ").map(str::to_owned).collect::<BTreeSet<_>>(),
     };
     FoundRecipe {

@@ -268,73 +268,141 @@ fn start_steps_run_once_a_start() {
     stopped();
 }
 
+/// Runs a script in a folder, as somebody who commits.
+fn sh(folder: &Path, script: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-ec", script]).current_dir(folder);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
+    }
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{script}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+/// What is read of the project in this folder.
+fn read(root: &Path, at: &str, said: &str) -> FoundRecipe {
+    let ran = ran(root, READ, &wanted(at.to_owned(), said, 40));
+    assert!(ran.status.success(), "{ran:?}");
+    found(&String::from_utf8(ran.stdout).unwrap())
+}
+
+/// A sandbox whose project is a repository with these files in its only commit.
+fn committed(script: &str) -> TempDir {
+    let root = sandbox();
+    commit(root.path(), &format!("git init -q\nmkdir .bobbin\n{script}"));
+    root
+}
+
+fn commit(root: &Path, script: &str) {
+    sh(root, &format!("cd project\n{script}\ngit add -A\ngit commit -qm Next"));
+}
+
 #[test]
 fn recipe_comes_from_the_default_branch() {
     let root = tempfile::tempdir().unwrap();
-    let sh = |script: &str| {
-        let mut command = Command::new("sh");
-        command.args(["-ec", script]).current_dir(root.path());
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
-        }
-        let ran = command.output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
-        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
-    };
-    let default = sh("git init -q -b main origin; cd origin; mkdir .bobbin
+    let origin = "git init -q -b main origin; cd origin; mkdir .bobbin
 printf 'set-up: [make ready]\\n' >.bobbin/environment.yaml; ln -s /etc/passwd .nvmrc; touch package-lock.json
 git add -A; git commit -qm One; git checkout -qb evil
-printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil; git checkout -q main; git rev-parse main");
+printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil; git checkout -q main; git rev-parse main";
+    let default = sh(root.path(), origin);
     for branch in ["main", "evil"] {
-        sh(&format!(
-            "rm -rf project; git clone -q --depth 5 --single-branch --branch {branch} file://$PWD/origin project"
-        ));
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), "origin".to_owned()),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
-        ]);
-        let ran = ran(root.path(), READ, &environment);
-        let found = found(&String::from_utf8(ran.stdout).unwrap());
+        let clone = "rm -rf project; git clone -q --depth 5 --single-branch";
+        sh(root.path(), &format!("{clone} --branch {branch} file://$PWD/origin project"));
+        let found = read(root.path(), "origin", "");
         assert_eq!(found.commit.as_deref(), Some(&*default), "{branch}");
         assert_eq!(found.recipe.unwrap().set_up, steps(&["make ready"]), "{branch}");
         assert!(found.ticks > 0);
     }
 }
 
+/// The checkout's branch has the commit of the default branch among its own.
+#[test]
+fn fetched_branch_cuts_no_history() {
+    let root = tempfile::tempdir().unwrap();
+    let made = "git init -q -b main origin; cd origin; mkdir .bobbin
+printf 'set-up: [make ready]\\n' >.bobbin/environment.yaml
+for nth in 1 2 3 4 5; do echo $nth >file; git add -A; git commit -qm $nth; done
+git checkout -qb other; git commit -q --allow-empty -m Other; git checkout -q main; cd ..
+git clone -q --depth 50 --single-branch --branch other file://$PWD/origin project";
+    sh(root.path(), made);
+    let found = read(root.path(), "origin", "");
+    assert_eq!(found.recipe.unwrap().set_up, steps(&["make ready"]));
+    assert_eq!(sh(root.path(), "git -C project rev-list --count HEAD"), "6");
+    let left = "ls -A .bobbin project/.git/shallow 2>/dev/null || true";
+    assert_eq!(sh(root.path(), left), ".bobbin:");
+}
+
+#[test]
+fn slow_fetch_costs_the_files_alone() {
+    let slow = "git config protocol.ext.allow always\ngit remote add origin 'ext::sleep 300'";
+    let root = committed(slow);
+    let ran = ran(root.path(), READ, &wanted("origin".to_owned(), "", 1));
+    let found = found(&String::from_utf8(ran.stdout).unwrap());
+    assert!(found.ticks > 0 && found.commit.is_none() && found.recipe.is_none(), "{found:?}");
+}
+
+#[test]
+fn lock_file_behind_many_names_is_found() {
+    let many = "for nth in $(seq 100 700); do : >a$nth; done\n: >yarn.lock\n: >.yarnrc.yml";
+    let root = committed(many);
+    let recipe = read(root.path(), "base HEAD", "").recipe.unwrap();
+    assert_eq!(recipe.set_up, steps(&["yarn install --immutable"]));
+}
+
+#[test]
+fn link_is_read_inside_the_repository_alone() {
+    let inside = "printf 'set-up: [make ready]\\n' >.bobbin/own
+ln -s own .bobbin/environment.yaml";
+    let recipe = read(committed(inside).path(), "base HEAD", "").recipe.unwrap();
+    assert_eq!(recipe.set_up, steps(&["make ready"]));
+    for to in ["/etc/passwd", "../../elsewhere", "../none"] {
+        let root = committed(&format!("ln -s {to} .bobbin/environment.yaml; : >yarn.lock"));
+        let recipe = read(root.path(), "base HEAD", "").recipe.unwrap();
+        let why = "a link to no file of the repository: commit the file itself.";
+        let why = format!("`.bobbin/environment.yaml`: {why}");
+        assert_eq!((recipe.set_up, recipe.refused), (Vec::new(), vec![why]), "{to}");
+    }
+}
+
 #[test]
 fn scripts_of_steps_count_as_lock_files_do() {
-    let root = sandbox();
-    let sh = |script: &str| {
-        let git = "git -c user.name=a -c user.email=a@b -c commit.gpgsign=false";
-        let script = format!("cd project && {script} && git add -A && {git} commit -qm Next");
-        let ran = Command::new("sh").args(["-c", &script]).current_dir(root.path()).output();
-        assert!(ran.unwrap().status.success(), "{script}");
-    };
-    let locks = |said: &str| {
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), "base HEAD".to_owned()),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), "65537".to_owned()),
-            ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
-            ("BOBBIN_SAID".to_owned(), said.to_owned()),
-        ]);
-        let ran = ran(root.path(), READ, &environment);
-        found(&String::from_utf8(ran.stdout).unwrap()).locks
-    };
-    sh(
-        "git init -q && mkdir -p .bobbin bin tools/db && echo 1 >bin/setup && echo 1 >tools/db/make.sh && echo 1 >main.rs && printf 'set-up:\\n  - ./bin/setup --all\\n' >.bobbin/environment.yaml",
-    );
+    let made = "mkdir -p bin tools/db; echo 1 >bin/setup; echo 1 >tools/db/make.sh; echo 1 >main.rs
+printf 'set-up:\\n  - ./bin/setup --all\\n' >.bobbin/environment.yaml";
+    let root = committed(made);
+    let locks = |said: &str| read(root.path(), "base HEAD", said).locks;
+    let next = |script: &str| commit(root.path(), script);
     let (first, of_manager) = (locks(""), locks("{set-up: [tools/db/make.sh]}"));
     assert_ne!(first, of_manager);
-    sh("echo 2 >main.rs");
+    next("echo 2 >main.rs");
     assert_eq!(locks(""), first, "no step names it");
-    sh("echo 2 >tools/db/make.sh");
+    next("echo 2 >tools/db/make.sh");
     assert_eq!(locks(""), first, "a manager's step names it");
     assert_ne!(locks("{set-up: [tools/db/make.sh]}"), of_manager);
-    sh("echo 2 >bin/setup");
+    next("echo 2 >bin/setup");
     let second = locks("");
     assert_ne!(second, first);
-    sh("echo 1 >Cargo.lock");
+    next("echo 1 >Cargo.lock");
     assert_ne!(locks(""), second);
+}
+
+#[test]
+fn what_steps_run_counts_wherever_they_run_it() {
+    let made = "mkdir -p bin lib web/bin web/src; echo 1 >web/bin/prepare; echo 1 >web/src/main
+echo 1 >lib/real; ln -s ../lib/real bin/linked; ln -s none bin/broken; echo 1 >run";
+    let root = committed(made);
+    let said = "{set-up: [cd web && ./bin/prepare, ./bin/linked, ./bin/broken, bash run]}";
+    for (script, said, counts) in [
+        ("echo 2 >web/bin/prepare", said, true),
+        ("echo 2 >lib/real", said, true),
+        ("echo 2 >run", said, true),
+        ("echo 2 >web/src/main", said, false),
+        ("echo 3 >web/bin/prepare", "{set-up: ['$HERE/prepare']}", true),
+        ("echo 4 >web/bin/prepare", "{set-up: [cp web/bin/ /srv]}", true),
+        ("echo 5 >web/bin/prepare", "{set-up: [make]}", false),
+    ] {
+        let before = read(root.path(), "base HEAD", said).locks;
+        commit(root.path(), script);
+        assert_eq!(read(root.path(), "base HEAD", said).locks != before, counts, "{script} {said}");
+    }
 }
