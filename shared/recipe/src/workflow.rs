@@ -174,9 +174,11 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
     let image = image.unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
     let (own, tag) = last.split_once([':', '@']).unwrap_or((last, "latest"));
-    let service = match own {
-        "postgres" => ProjectService::Postgres,
-        "redis" => ProjectService::Redis,
+    let (service, port, moved) = match own {
+        "postgres" => {
+            (ProjectService::Postgres, "5432", "is not done: Postgres listens on 5432 here")
+        }
+        "redis" => (ProjectService::Redis, "6379", "is not done: Redis listens on 6379 here"),
         _ => {
             let words = "is not a service that starts here: only Postgres and Redis are";
             return out.refuse_at(line, name, words);
@@ -185,6 +187,13 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
     out.service(service);
     if tag != "latest" {
         out.refuse_at(line, image, "comes in the version that the sandbox has");
+    }
+    for item in value.get("ports").and_then(RecipeNode::list).unwrap_or_default() {
+        // `5433:5432`, perhaps with an address before it.
+        let mapped = item.text().unwrap_or_default();
+        if mapped.rsplit(':').nth(1).is_some_and(|host| host != port) {
+            out.refuse_at(item.line, mapped, moved);
+        }
     }
     for variable in ["POSTGRES_USER", "POSTGRES_DB"] {
         let asked = value.get("env").and_then(|env| env.get(variable));

@@ -95,6 +95,27 @@ fn postgres_and_redis_become_services() {
 }
 
 #[test]
+fn services_keep_their_own_ports() {
+    let ports = r#"    services:
+      db:
+        image: postgres
+        ports: ["5433:5432", 5432, "127.0.0.1:5432:5432/tcp"]
+      cache:
+        image: redis
+        ports:
+          - 6379:6379
+          - 127.0.0.1:6380:6379
+"#;
+    let expected = [
+        "service Postgres",
+        "service Redis",
+        "refused Line 6: `5433:5432` is not done: Postgres listens on 5432 here.",
+        "refused Line 11: `127.0.0.1:6380:6379` is not done: Redis listens on 6379 here.",
+    ];
+    assert_eq!(of_job(ports), expected);
+}
+
+#[test]
 fn another_job_is_not_the_one() {
     is(
         "workflow-other",
