@@ -45,6 +45,8 @@ const HOLD: &str = concat!(
 );
 const READ_LOG: &str = include_str!("project/read_log.sh");
 const RUN_STEPS: &str = include_str!("project/run_steps.sh");
+/// What a look prints of a step that was not run, because no time was left.
+const UNRUN: &str = "end unrun";
 /// Longest time for reading a recipe, with a fetch of the default branch.
 const READ_MS_MAX: u64 = 60_000;
 /// Seconds of that for the fetch: a branch that is not there by then costs the files, and no setting.
@@ -206,6 +208,7 @@ impl Sandboxes {
             |(nth, (end, step))| FailedStep {
                 name: step.name.clone(),
                 end,
+                is_unrun: false,
                 log: format!(".bobbin/start/{}.log", nth + 1),
             },
         ));
@@ -282,7 +285,7 @@ fn words(services: &[ProjectService]) -> String {
 
 fn failed_service(service: ProjectService, end: StepEnd) -> FailedStep {
     let log = format!(".bobbin/start/{}.log", word(service));
-    FailedStep { name: service.title().to_owned(), end, log }
+    FailedStep { name: service.title().to_owned(), end, is_unrun: false, log }
 }
 
 /// What is read of a repository, as the script reads it.
@@ -322,6 +325,7 @@ fn seen(text: &str) -> SetUpSeen {
     let took = text.lines().filter_map(|line| line.strip_prefix("took "));
     SetUpSeen {
         ended: ends(text),
+        unrun: text.lines().filter(|line| *line == UNRUN).count(),
         is_over: text.lines().any(|line| line == "over"),
         is_left: text.lines().any(|line| line == "left"),
         has_begun: text.lines().any(|line| line == "begun"),
@@ -337,7 +341,8 @@ fn last_words(log: &str, bytes: usize) -> String {
 }
 
 fn ends(text: &str) -> Vec<StepEnd> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("end "));
+    let lines = text.lines().filter(|line| *line != UNRUN);
+    let lines = lines.filter_map(|line| line.strip_prefix("end "));
     lines
         .map(|end| match end.parse() {
             Ok(0) => StepEnd::Done,

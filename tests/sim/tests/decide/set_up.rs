@@ -21,6 +21,8 @@ pub(super) struct FakeProject {
     pub(super) takes_ms: u64,
     /// Ends of its steps, if not all succeed.
     pub(super) ends: Option<Vec<StepEnd>>,
+    /// How many steps there is no time for.
+    unrun: usize,
     /// Its processes cannot be ended.
     is_left: bool,
     /// What does not start.
@@ -56,7 +58,7 @@ impl FakeProject {
             _ => seen.ended,
         };
         let (took_s, said) = (vec![3; ended.len()], "no such table".to_owned());
-        SetUpSeen { ended, is_left: self.is_left, took_s, said, ..seen }
+        SetUpSeen { ended, unrun: self.unrun, is_left: self.is_left, took_s, said, ..seen }
     }
 
     pub(super) fn serves(&mut self, generation: u32) {
@@ -191,7 +193,8 @@ fn failed_step_costs_the_turn_nothing() {
     world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
     world.with(|s| {
         let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
-        s.project.not_started = vec![FailedStep { name, end: StepEnd::Failed(127), log }];
+        let end = StepEnd::Failed(127);
+        s.project.not_started = vec![FailedStep { name, end, is_unrun: false, log }];
     });
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
@@ -205,6 +208,27 @@ fn failed_step_costs_the_turn_nothing() {
             "The project was not made ready in full (by `.bobbin/environment.yaml`). The agent knows this.\n- `npm run build` ended with exit code 2. The steps after it were not run\n- `PostgreSQL` ended with exit code 127"
         ]
     );
+}
+
+#[test]
+fn step_without_time_is_told_as_not_run() {
+    for (is_derived, why) in [
+        (
+            false,
+            "`npm ci` was not run: what comes before it took all the time. The steps after it were not run.",
+        ),
+        (
+            true,
+            "`npm ci` was not run: what comes before it took all the time. `npm run build` was not run: what comes before it took all the time.",
+        ),
+    ] {
+        let world = world(Recipe { is_derived, ..recipe() });
+        world.with(|s| (s.project.ends, s.project.unrun) = (Some(Vec::new()), 2));
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered]);
+        let told = told(&world);
+        assert!(told.contains(&format!("failed: {why} PostgreSQL listens")), "{told}");
+    }
 }
 
 #[test]
@@ -330,7 +354,8 @@ fn refused_service_is_told_without_a_log() {
     let world = world(recipe());
     world.with(|s| {
         let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
-        s.project.not_started = vec![FailedStep { name, end: StepEnd::Refused, log }];
+        let end = StepEnd::Refused;
+        s.project.not_started = vec![FailedStep { name, end, is_unrun: false, log }];
     });
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     let why = "`PostgreSQL` was not started: other sandboxes of this machine would reach it. Choose another provider for this project";

@@ -104,7 +104,7 @@ if ended || died || late; then
   if [ "$clean" -lt 3 ]; then echo left; fi
 fi
 if is_file "$dir/ends"; then
-  head -c 4096 "$dir/ends" | grep -x '[0-9]*\|late' | head -n "$BOBBIN_STEPS" | sed 's/^/end /'
+  head -c 4096 "$dir/ends" | grep -x '[0-9]*\|late\|unrun' | head -n "$BOBBIN_STEPS" | sed 's/^/end /'
 fi
 if is_file "$dir/took"; then
   head -c 4096 "$dir/took" | grep -x '[0-9]*' | head -n "$BOBBIN_STEPS" | sed 's/^/took /'

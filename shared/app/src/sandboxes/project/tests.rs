@@ -181,6 +181,17 @@ fn step_that_hangs_is_ended() {
 }
 
 #[test]
+fn steps_without_time_are_not_run() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["sleep 2", "echo second", "echo third"], 60);
+    environment.insert("BOBBIN_ALL_S".to_owned(), "1".to_owned());
+    environment.insert("BOBBIN_GOES_ON".to_owned(), "on".to_owned());
+    let seen = seen_over(root.path(), &environment);
+    assert_eq!((seen.ended, seen.unrun), (vec![StepEnd::TooLong], 2));
+    assert!(!root.path().join(".bobbin/set-up/2.log").exists());
+}
+
+#[test]
 fn late_first_look_begins_a_whole_set_up() {
     let root = sandbox();
     let mut environment = of_set_up(&["sleep 1; echo whole"], 60);
