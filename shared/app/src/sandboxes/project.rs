@@ -19,7 +19,7 @@ use bobbin_core::records::recipe::{FoundRecipe, ProjectService, RecipeStep};
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_core::text::without_controls;
 use bobbin_recipe::{FILE_BYTES_MAX, LINK_OUT, LOCK_FILES, ProjectFiles, ROOT_NAMES, WANTED};
-use bobbin_sandbox::ErrorKind;
+use bobbin_sandbox::{ErrorKind, ScriptOutput};
 use tokio::time::sleep;
 
 use super::project_secrets::{PlacedSecrets, WasLimited};
@@ -45,6 +45,10 @@ const HOLD: &str = concat!(
 );
 const READ_LOG: &str = include_str!("project/read_log.sh");
 const RUN_STEPS: &str = include_str!("project/run_steps.sh");
+/// What a start prints once it has seen to each service.
+const SERVED: &str = "served";
+/// What a look or a start prints once the steps have begun.
+const BEGUN: &str = "begun";
 /// What a look prints of a step that was not run, because no time was left.
 const UNRUN: &str = "end unrun";
 /// Longest time for reading a recipe, with a fetch of the default branch.
@@ -190,28 +194,16 @@ impl Sandboxes {
         let ran = match self.provider.exec(&sandbox, START, &environment, timeout).await {
             Ok(ran) => ran,
             Err(error) if error.kind == ErrorKind::CommandTimeout => {
+                // Nothing tells how far it came: the services had all their time.
                 let all = services.iter().map(|one| failed_service(*one, StepEnd::TooLong));
-                return Ok(Event::ProjectStarted { failed: all.collect() });
+                let failed = all.chain(unrun(steps, StepEnd::TooLong)).collect();
+                return Ok(Event::ProjectStarted { failed });
             }
             Err(error) => return Err(error.failure),
         };
         let refused = wanted.iter().filter(|one| !services.contains(one));
         let refused = refused.map(|one| failed_service(*one, StepEnd::Refused));
-        let not_started = services.iter().filter_map(|one| {
-            let prefix = format!("service {} ", word(*one));
-            let line = ran.text.lines().find_map(|line| line.strip_prefix(&prefix))?;
-            Some(failed_service(*one, StepEnd::Failed(line.parse().unwrap_or(1))))
-        });
-        let mut failed: Vec<FailedStep> = refused.chain(not_started).collect();
-        let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
-        failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
-            |(nth, (end, step))| FailedStep {
-                name: step.name.clone(),
-                end,
-                is_unrun: false,
-                log: format!(".bobbin/start/{}.log", nth + 1),
-            },
-        ));
+        let failed = refused.chain(not_started(services, steps, &ran)).collect();
         Ok(Event::ProjectStarted { failed })
     }
 }
@@ -288,6 +280,53 @@ fn failed_service(service: ProjectService, end: StepEnd) -> FailedStep {
     FailedStep { name: service.title().to_owned(), end, is_unrun: false, log }
 }
 
+/// What a start did not start, which may have ended before it came to that.
+fn not_started(
+    services: &[ProjectService],
+    steps: &[RecipeStep],
+    ran: &ScriptOutput,
+) -> Vec<FailedStep> {
+    let why = StepEnd::Failed(i32::try_from(ran.exit_code).unwrap_or(1));
+    let came_to = |line: &str| ran.exit_code == 0 || ran.text.lines().any(|said| said == line);
+    let service = |one: &ProjectService| {
+        let prefix = format!("service {} ", word(*one));
+        match ran.text.lines().find_map(|line| line.strip_prefix(&prefix)) {
+            Some(code) => Some(failed_service(*one, StepEnd::Failed(code.parse().unwrap_or(1)))),
+            None if came_to(SERVED) => None,
+            None => Some(FailedStep { is_unrun: true, ..failed_service(*one, why) }),
+        }
+    };
+    let mut failed: Vec<FailedStep> = services.iter().filter_map(service).collect();
+    if !came_to(BEGUN) {
+        failed.extend(unrun(steps, why));
+    }
+    let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
+    failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
+        |(nth, (end, step))| FailedStep {
+            name: step.name.clone(),
+            end,
+            is_unrun: false,
+            log: start_log(nth),
+        },
+    ));
+    failed
+}
+
+/// Start steps that were not run, and why.
+fn unrun(steps: &[RecipeStep], end: StepEnd) -> impl Iterator<Item = FailedStep> + '_ {
+    steps.iter().enumerate().map(move |(nth, step)| FailedStep {
+        name: step.name.clone(),
+        end,
+        is_unrun: true,
+        log: start_log(nth),
+    })
+}
+
+/// The file with the output of the n-th start step, from 0.
+fn start_log(nth: usize) -> String {
+    format!(".bobbin/start/{}.log", nth + 1)
+}
+
 /// What is read of a repository, as the script reads it.
 fn wanted(at: String, said: &str, fetch_s: u64) -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -328,7 +367,7 @@ fn seen(text: &str) -> SetUpSeen {
         unrun: text.lines().filter(|line| *line == UNRUN).count(),
         is_over: text.lines().any(|line| line == "over"),
         is_left: text.lines().any(|line| line == "left"),
-        has_begun: text.lines().any(|line| line == "begun"),
+        has_begun: text.lines().any(|line| line == BEGUN),
         took_s: took.map_while(|seconds| seconds.parse().ok()).collect(),
         said: String::new(),
     }

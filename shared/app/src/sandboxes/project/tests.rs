@@ -310,6 +310,33 @@ fn commit(root: &Path, script: &str) {
 }
 
 #[test]
+fn start_that_cannot_begin_is_no_success() {
+    let root = sandbox();
+    let (all, services) = (steps(&["true", "false"]), [ProjectService::Postgres]);
+    let mut environment = written(&all, &BTreeMap::new());
+    environment.extend([
+        ("BOBBIN_SERVICES".to_owned(), "postgres".to_owned()),
+        ("BOBBIN_WITHIN_S".to_owned(), "60".to_owned()),
+    ]);
+    // It stands where a folder has to be.
+    fs::write(root.path().join(".bobbin"), "").unwrap();
+    let ran = ran(root.path(), START, &environment);
+    let text = String::from_utf8(ran.stdout).unwrap();
+    let of = |exit_code: i64, text: &str| {
+        let ran = ScriptOutput { exit_code, text: text.to_owned() };
+        let failed = not_started(&services, &all, &ran).into_iter();
+        failed.map(|one| (one.name, one.end, one.is_unrun)).collect::<Vec<_>>()
+    };
+    let named = |name: &str, is_unrun| (name.to_owned(), StepEnd::Failed(1), is_unrun);
+    let unrun = [named("PostgreSQL", true), named("true", true), named("false", true)];
+    assert_eq!(of(i64::from(ran.status.code().unwrap()), &text), unrun);
+    assert_eq!(of(1, "service postgres 1\nserved\n")[0], named("PostgreSQL", false));
+    assert_eq!(of(1, "served\n"), unrun[1..]);
+    assert_eq!(of(1, "served\nbegun\n"), []);
+    assert_eq!(of(0, "served\nbegun\nend 0\nend 1\n"), [named("false", false)]);
+}
+
+#[test]
 fn recipe_comes_from_the_default_branch() {
     let root = tempfile::tempdir().unwrap();
     let origin = "git init -q -b main origin; cd origin; mkdir .bobbin
