@@ -123,6 +123,8 @@ fn output_and_input_are_bounded() {
     let told = log(root.path(), 0);
     assert!(told.len() <= LOG_BYTES_MAX / 2, "{}", told.len());
     assert!(told.starts_with("first\nnoise\n") && told.ends_with("noise\nlast\n"));
+    let odd: Vec<_> = told.lines().filter(|line| *line != "noise").collect();
+    assert_eq!(odd, ["first", "...", "last"], "no line is there in part");
     assert_eq!(log(root.path(), 1), "none\n");
 }
 
@@ -141,6 +143,20 @@ fn failed_step_leaves_its_words() {
     assert_eq!(printed(BTreeMap::new()), all);
     let only = BTreeMap::from([("BOBBIN_STEP".to_owned(), "2".to_owned())]);
     assert_eq!(last_words(&printed(only), 6), "reason");
+}
+
+#[test]
+fn long_log_is_read_from_a_whole_line_on() {
+    let root = sandbox();
+    let texts = ["for nth in $(seq 1000 1999); do echo secret-$nth; done", "printf short"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done; 2]);
+    let printed = ran(root.path(), READ_LOG, &BTreeMap::new()).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let (first, second) = printed.split_once("\n-- step 2\n").unwrap();
+    let first: Vec<_> = first.lines().collect();
+    assert!(first.len() > 200 && first[0] == "-- step 1", "{printed}");
+    assert!(first[1..].iter().all(|line| line.len() == "secret-1000".len()), "{printed}");
+    assert_eq!(second, "short\n");
 }
 
 #[test]
