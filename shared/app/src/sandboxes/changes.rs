@@ -187,9 +187,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         project(root);
-        let work =
-            "cd project && git init -q emb && touch emb/x && printf 'one\nthree\n' >a.txt && rm gone.txt";
-        shell(root, work, "");
+        shell(root, "cd project && git init -q emb && touch emb/x", "");
+        shell(root, "cd project && printf 'one\nthree\n' >a.txt && rm gone.txt", "");
         let expected = ["a.txt Modified +1 -1 true", "gone.txt Deleted +0 -1 true"];
         assert_eq!(changed(root, "t1"), expected);
     }
@@ -200,8 +199,8 @@ mod tests {
         let root = folder.path();
         project(root);
         // Git adds no file whose line ends it would change.
-        let work = "cd project && git config core.autocrlf input && git config core.safecrlf true && printf 'three\r\n' >a.txt";
-        shell(root, work, "");
+        let config = "git config core.autocrlf input && git config core.safecrlf true";
+        shell(root, &format!("cd project && {config} && printf 'three\r\n' >a.txt"), "");
         let ran = Command::new("sh").args(["-c", SCRIPT]).current_dir(root).output().unwrap();
         assert_eq!(ran.status.code(), Some(1), "{ran:?}");
         shell(root, "cd project && ! git rev-parse -q --verify refs/bobbin/last", "");

@@ -212,16 +212,10 @@ fn failed_step_costs_the_turn_nothing() {
 
 #[test]
 fn step_without_time_is_told_as_not_run() {
-    for (is_derived, why) in [
-        (
-            false,
-            "`npm ci` was not run: what comes before it took all the time. The steps after it were not run.",
-        ),
-        (
-            true,
-            "`npm ci` was not run: what comes before it took all the time. `npm run build` was not run: what comes before it took all the time.",
-        ),
-    ] {
+    let unrun = "was not run: what comes before it took all the time.";
+    let first = format!("`npm ci` {unrun} The steps after it were not run.");
+    let each = format!("`npm ci` {unrun} `npm run build` {unrun}");
+    for (is_derived, why) in [(false, first), (true, each)] {
         let world = world(Recipe { is_derived, ..recipe() });
         world.with(|s| (s.project.ends, s.project.unrun) = (Some(Vec::new()), 2));
         deliver_until_done(&world, &asked("m1", "acme/api"), 1);

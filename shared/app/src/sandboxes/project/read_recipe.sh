@@ -1,8 +1,8 @@
 # Prints how a repository says that its project is made ready: files and names of the newest commit of its default
 # branch. Set in the environment: BOBBIN_AT, where that commit is (`origin`, `base ID` or `brought BRANCH`);
 # BOBBIN_FETCH_S, seconds for fetching it; BOBBIN_WANTED, paths, one a line; BOBBIN_BYTES, of one file; BOBBIN_LOCKS,
-# names of lock files, and BOBBIN_BESIDE, other names of the top folder that count, one a line; BOBBIN_SAID, what managers
-# say instead of those files.
+# names of lock files, and BOBBIN_BESIDE, other names of the top folder that count, one a line; BOBBIN_SAID, what
+# managers say instead of those files.
 # Devcontainers in folders of their own come beside. Runs in the sandbox's working directory, by any POSIX shell.
 # Nothing of the repository is run.
 root=$(pwd -P)
@@ -49,7 +49,7 @@ wanted() {
 }
 # What stands at paths, behind links inside of the repository: `blob ID SIZE` for a file.
 behind() { asked cat-file --batch-check='%(objecttype) %(objectname) %(objectsize)' --follow-symlinks; }
-# Calls a command with the path of each wanted file, its id and its size, or with the path alone of a link that leads out.
+# Calls a command with the path of each wanted file, its id and its size, or with the path alone of a link to no file.
 each_wanted() {
   wanted | while IFS= read -r path; do
     set -- "$1" $(printf '%s:%s\n' "$commit" "$path" | behind | head -n 1)
@@ -65,7 +65,8 @@ named() {
   {
     printf '%s\n' "$BOBBIN_SAID"
     each_wanted text
-  } | sed -e 's/working-directory["]*: *[^ ]*/ /' -e 's/^cd  *[^ ;&|)"]*/ /' -e 's/[^A-Za-z0-9_./-]cd  *[^ ;&|)"]*/ /g' |
+  } | sed -e 's/working-directory"*: *[^ ]*/ /' -e 's/^cd  *[^ ;&|)"]*/ /' \
+    -e 's/[^A-Za-z0-9_./-]cd  *[^ ;&|)"]*/ /g' |
     tr -c 'A-Za-z0-9._/-' '\n' | grep -v -e '^[./-]*$' -e '^-' | sort -u | head -n 5000
   printf '%s\n' Makefile justfile package.json
 }

@@ -1,7 +1,7 @@
 # Runs steps one after another until one fails. Arguments: folder with the steps, their number, seconds of one,
 # seconds of all, bytes that are kept of a step's output, `keep` if it stays afterwards, and `on` if a step that fails
-# does not end it. Writes into the folder: `runs`, its process; `ends`, of each step the exit code, `late`, or `unrun` if
-# no time was left for it, and at last `over`; `took`, their seconds; N.log. A second one ends at once.
+# does not end it. Writes into the folder: `runs`, its process; `ends`, of each step the exit code, `late`, or `unrun`
+# if no time was left for it, and at last `over`; `took`, their seconds; N.log. A second one ends at once.
 dir=$1 count=$2 step_s=$3 all_s=$4 half=$(($5 / 2)) keep=$6 goes_on=$7
 IFS= read -r stat </proc/$$/stat
 rest=${stat##*) }
@@ -33,7 +33,11 @@ while [ "$nth" -lt "$count" ]; do
   # Who holds the pipe after the step does not hold up the next one.
   rm -f "$dir/$nth.pipe"
   mkfifo "$dir/$nth.pipe" || break
-  { head -c "$half"; tail -c $((half - 3)) >"$dir/$nth.rest"; join "$dir/$nth"; } <"$dir/$nth.pipe" >"$dir/$nth.log" 2>/dev/null &
+  {
+    head -c "$half"
+    tail -c $((half - 3)) >"$dir/$nth.rest"
+    join "$dir/$nth"
+  } <"$dir/$nth.pipe" >"$dir/$nth.log" 2>/dev/null &
   reader=$!
   echo "$reader" >>"$dir/readers"
   (

@@ -34,8 +34,8 @@ as=
 if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then as="sudo -n"; fi
 is_seen() { [ -n "$as" ] || [ "$(id -u)" -eq 0 ] || [ -O "/proc/$1" ]; }
 # Processes that began after the set-up was wanted, without this shell, those above it, those below it but for the
-# runner, and the kernel's. "gone" stands for one that vanished meanwhile: it may have become another. Argument: processes
-# that are spared, with their children.
+# runner, and the kernel's. "gone" stands for one that vanished meanwhile: it may have become another. Argument:
+# processes that are spared, with their children.
 later() {
   for stat in /proc/[0-9]*/stat; do
     pid=${stat#/proc/}

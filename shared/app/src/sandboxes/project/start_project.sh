@@ -1,7 +1,7 @@
 # Starts a project's services, then its start steps, unless they were since the sandbox's last start; says what
-# failed, `served` after the services, and `begun` once the steps run. Set in the environment: what write_steps.sh reads; BOBBIN_SERVICES; BOBBIN_WITHIN_S, after which steps go on
-# by themselves; BOBBIN_LOG_BYTES, of one step. Runs in the sandbox's working directory, by any POSIX shell. clean.sh,
-# services.sh and write_steps.sh come first.
+# failed, `served` after the services, and `begun` once the steps run. Set in the environment: what write_steps.sh
+# reads; BOBBIN_SERVICES; BOBBIN_WITHIN_S, after which steps go on by themselves; BOBBIN_LOG_BYTES, of one step. Runs in
+# the sandbox's working directory, by any POSIX shell. clean.sh, services.sh and write_steps.sh come first.
 umask 077
 root=$(pwd -P)
 dir="$root/.bobbin/start"
