@@ -1,4 +1,5 @@
-# Begins a project's set-up unless it was begun, and says how far it is; every process of one that is over is ended.
+# Begins a project's set-up unless it was begun, which it says with `begun`, and says how far it is; every process of
+# one that is over is ended.
 # Set in the environment: what write_steps.sh reads; BOBBIN_OF, the sandbox; BOBBIN_SERVICES; BOBBIN_SINCE, ticks: what
 # started later is the set-up's; BOBBIN_STEP_S and BOBBIN_ALL_S, bounds in seconds; BOBBIN_LOG_BYTES, of one step;
 # BOBBIN_GOES_ON, `on` if each step stands for itself. Runs in the sandbox's working directory, by any POSIX shell.
@@ -16,7 +17,7 @@ IFS= read -r stat </proc/self/stat
 set -- ${stat##*) }
 now=${20} runner=
 if [ ! -e "$dir/runs" ]; then
-  [ -e "$dir/began" ] || { printf '%s\n' "$BOBBIN_OF" >"$dir/of" && echo "$now" >"$dir/began" && echo begun; }
+  printf '%s\n' "$BOBBIN_OF" >"$dir/of"
   # Steps expect an empty database, and not that of the prebuild that they do not fit.
   if [ "$(head -c 300 "$root/.bobbin/prebuilt" 2>/dev/null)" = "$BOBBIN_OF" ]; then
     rm -rf "$services"
@@ -25,6 +26,7 @@ if [ ! -e "$dir/runs" ]; then
   # A database that the steps fill; it is stopped with them.
   for service in $BOBBIN_SERVICES; do "start_$service" >"$dir/$service.log" 2>&1; done
   write_steps "$dir" || exit 1
+  [ -e "$dir/began" ] || { echo "$now" >"$dir/began" && echo begun; }
   detached sh "$dir/run.sh" "$dir" "$BOBBIN_STEPS" "$BOBBIN_STEP_S" "$BOBBIN_ALL_S" "$BOBBIN_LOG_BYTES" "" "$BOBBIN_GOES_ON"
   runner=$!
 fi
