@@ -389,8 +389,8 @@ git clone -q --depth 50 --single-branch --branch other file://$PWD/origin projec
 
 #[test]
 fn slow_fetch_costs_the_files_alone() {
-    let slow = "git config protocol.ext.allow always\ngit remote add origin 'ext::sleep 300'";
-    let root = committed(slow);
+    let slow = "git config protocol.ext.allow always; git remote add origin 'ext::sleep 300'";
+    let root = committed(&format!("{slow}; : >file"));
     let ran = ran(root.path(), READ, &wanted("origin".to_owned(), "", 1));
     let found = found(&String::from_utf8(ran.stdout).unwrap());
     assert!(found.ticks > 0 && found.commit.is_none() && found.recipe.is_none(), "{found:?}");
