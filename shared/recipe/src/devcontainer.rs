@@ -200,7 +200,8 @@ fn command(value: &RecipeNode) -> Result<HookCommand<'_>, &'static str> {
             return Err("runs nothing: it is left out");
         }
         // The shell puts it in where the tools that know devcontainers would.
-        let before = if text.contains(FOLDER) { "containerWorkspaceFolder=$PWD\n" } else { "" };
+        let is_inside = text.contains(FOLDER);
+        let before = if is_inside { "export containerWorkspaceFolder=$PWD\n" } else { "" };
         return Ok(HookCommand::Script { before, text });
     }
     let words =

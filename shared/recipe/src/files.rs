@@ -57,12 +57,18 @@ pub const LOCK_FILES: &[&str] = &[
     "flake.lock",
 ];
 
+/// Other names in the top folder that count.
+pub const ROOT_NAMES: &[&str] = &[".yarnrc.yml"];
+
+/// Stands for the content of a wanted path that is a link to no file of the repository. No text is this.
+pub const LINK_OUT: &[u8] = b"\xfflink";
+
 /// The wanted files that a repository has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectFiles {
-    /// NodeValue of the wanted files that exist, by path.
+    /// Content of the wanted files that exist, by path; [`LINK_OUT`] of a link that is none.
     pub texts: BTreeMap<String, Vec<u8>>,
-    /// Names in the top folder.
+    /// Names in the top folder; others than [`LOCK_FILES`] and [`ROOT_NAMES`] do not count.
     pub root: BTreeSet<String>,
 }
 
@@ -87,6 +93,9 @@ pub(crate) fn is_nested_devcontainer(path: &str) -> bool {
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, Unread> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(Unread::whole("larger than 64 KB: move what its steps do into scripts"));
+    }
+    if bytes == LINK_OUT {
+        return Err(Unread::whole("a link to no file of the repository: commit the file itself"));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let lines = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();

@@ -17,7 +17,9 @@ mod words;
 mod workflow;
 
 pub use bobbin_core::records::recipe::{ProjectService, Recipe, RecipeSource, RecipeStep};
-pub use files::{FILE_BYTES_MAX, LOCK_FILES, ProjectFiles, WANTED, is_wanted};
+pub use files::{
+    FILE_BYTES_MAX, LINK_OUT, LOCK_FILES, ProjectFiles, ROOT_NAMES, WANTED, is_wanted,
+};
 
 /// The recipe of a repository's files. The first kind of file that is found wins, and nothing is merged. A file that
 /// cannot be read is found all the same: its recipe has no steps and says why.

@@ -80,16 +80,23 @@ fn tools(files: &ProjectFiles, out: &mut Gathered) {
         let mut words = text.split_whitespace();
         tool(line, words.next().unwrap_or_default(), words.next(), out);
     }
-    if let Some(file) = toml(files, "rust-toolchain.toml", out) {
-        let channel = file.get("toolchain").and_then(|toolchain| toolchain.get("channel"));
-        if let Some(channel) = channel {
-            tool(channel.line, "rust", channel.text(), out);
+    channel(files, "rust-toolchain.toml", out);
+    for (path, name) in SINGLE {
+        match lines(files, path, out).next() {
+            // The older name may hold what the newer one does.
+            Some((_, text)) if name == "rust" && text.starts_with('[') => channel(files, path, out),
+            Some((line, text)) => tool(line, name, Some(text), out),
+            None => {}
         }
     }
-    for (path, name) in SINGLE {
-        if let Some((line, text)) = lines(files, path, out).next() {
-            tool(line, name, Some(text), out);
-        }
+}
+
+/// The version of Rust in `rust-toolchain.toml`.
+fn channel(files: &ProjectFiles, path: &'static str, out: &mut Gathered) {
+    let file = toml(files, path, out);
+    let channel = file.as_ref().and_then(|file| file.get("toolchain")?.get("channel"));
+    if let Some(channel) = channel {
+        tool(channel.line, "rust", channel.text(), out);
     }
 }
 

@@ -4,7 +4,7 @@ use bobbin_core::records::recipe::{ProjectService, Recipe, is_refused_variable};
 
 use crate::files::{self, ProjectFiles};
 use crate::gathered::{Gathered, KnownKeys, RunsAt};
-use crate::node::{Pair, RecipeNode, Unread};
+use crate::node::{NodeValue, Pair, RecipeNode, Unread};
 use crate::shell::quoted;
 use crate::{steps, syntax, variables};
 
@@ -40,7 +40,7 @@ const JOB_KEYS: KnownKeys = KnownKeys {
     ],
 };
 const STEP_KEYS: KnownKeys = KnownKeys {
-    quiet: &["id", "name", "run", "working-directory", "env", "shell", "timeout-minutes"],
+    quiet: &["id", "if", "name", "run", "working-directory", "env", "shell", "timeout-minutes"],
     refused: &[("continue-on-error", "is not read: a failed step is reported")],
 };
 
@@ -53,6 +53,10 @@ fn fill(root: &RecipeNode, out: &mut Gathered) -> Result<(), Unread> {
     let job = job.filter(|job| job.map().is_some()).ok_or_else(|| {
         Unread::whole("no job `copilot-setup-steps` in it: name the job so, below `jobs`")
     })?;
+    if let Some(said) = job.get("if").filter(|_| condition(job) == Some(false)) {
+        out.refuse_at(said.line, "if", "is `false`: nothing of the job is run");
+        return Ok(());
+    }
     for env in [root.get("env"), job.get("env")].into_iter().flatten() {
         out.constants(env, constant_fault);
     }
@@ -110,6 +114,20 @@ fn step(item: &RecipeNode, around: &[&RecipeNode], out: &mut Gathered) {
     out.step(RunsAt::SetUp, item.line, label, steps::step(name, &before, run));
 }
 
+/// Whether a step or a job runs by its condition; `None`: that would have to be evaluated.
+fn condition(item: &RecipeNode) -> Option<bool> {
+    let Some(said) = item.get("if").filter(|said| said.value != NodeValue::Null) else {
+        return Some(true);
+    };
+    let said = said.scalar()?.trim();
+    let inner = said.strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}"));
+    match inner.unwrap_or(said).trim() {
+        "" | "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
 /// Why a step cannot run here.
 fn fault(
     item: &RecipeNode,
@@ -117,8 +135,10 @@ fn fault(
     folder: Option<&str>,
     shell: Option<&str>,
 ) -> Option<&'static str> {
-    if item.get("if").is_some_and(RecipeNode::asks) {
-        return Some("has a condition, which is not evaluated: it is not run");
+    match condition(item) {
+        Some(true) => {}
+        Some(false) => return Some("has the condition `false`: it is not run"),
+        None => return Some("has a condition, which is not evaluated: it is not run"),
     }
     if [Some(run), folder, shell].into_iter().flatten().any(|text| text.contains("${{")) {
         return Some("has a value that only GitHub fills in: it is not run");
@@ -154,9 +174,11 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
     let image = image.unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
     let (own, tag) = last.split_once([':', '@']).unwrap_or((last, "latest"));
-    let service = match own {
-        "postgres" => ProjectService::Postgres,
-        "redis" => ProjectService::Redis,
+    let (service, port, moved) = match own {
+        "postgres" => {
+            (ProjectService::Postgres, "5432", "is not done: Postgres listens on 5432 here")
+        }
+        "redis" => (ProjectService::Redis, "6379", "is not done: Redis listens on 6379 here"),
         _ => {
             let words = "is not a service that starts here: only Postgres and Redis are";
             return out.refuse_at(line, name, words);
@@ -165,6 +187,13 @@ fn service(name: &str, line: usize, value: &RecipeNode, out: &mut Gathered) {
     out.service(service);
     if tag != "latest" {
         out.refuse_at(line, image, "has the sandbox's version");
+    }
+    for item in value.get("ports").and_then(RecipeNode::list).unwrap_or_default() {
+        // `5433:5432`, perhaps with an address before it.
+        let mapped = item.text().unwrap_or_default();
+        if mapped.rsplit(':').nth(1).is_some_and(|host| host != port) {
+            out.refuse_at(item.line, mapped, moved);
+        }
     }
     for variable in ["POSTGRES_USER", "POSTGRES_DB"] {
         let asked = value.get("env").and_then(|env| env.get(variable));

@@ -52,13 +52,15 @@ impl Project {
 
     /// A poll, which begins the set-up unless it has begun.
     pub fn look(&mut self, steps: usize, takes_ms: u64, now_ms: Ms) -> SetUpSeen {
+        let has_begun = !self.has_begun();
         let begun_ms = *self.begun_ms.get_or_insert(now_ms);
         let each_ms = (takes_ms / steps.max(1) as u64).max(1);
         let done = usize::try_from((now_ms - begun_ms) / each_ms).unwrap_or(steps).min(steps);
         let done = if self.is_cut { done.min(steps.saturating_sub(1)) } else { done };
         let is_over = self.is_cut || done == steps;
         self.runs = !is_over;
-        SetUpSeen { ended: vec![StepEnd::Done; done], is_over, ..SetUpSeen::default() }
+        let ended = vec![StepEnd::Done; done];
+        SetUpSeen { ended, is_over, has_begun, ..SetUpSeen::default() }
     }
 
     /// The sandbox stopped, and with it every process.

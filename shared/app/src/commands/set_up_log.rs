@@ -2,16 +2,21 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, TurnId};
+use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
-use bobbin_core::tenant::project_secrets::project_of;
+use bobbin_core::tenant::project_secrets::{SecretWish, project_of};
 
 use crate::control::Lane;
 
 /// UTF-16 units of the output that are shown: a message has room for 2,000.
 const SHOWN_UNITS_MAX: usize = 1_600;
+/// Stands for a secret's value.
+const HIDDEN: &str = "***";
+/// Bytes of a value that are still told from other text.
+const PIECE_BYTES: usize = 4;
 const GONE: &str = "That set-up's sandbox is gone, and its output with it.";
 const PAUSED: &str = "The output is in the sandbox, which does not run. Send the thread a message, then press again.";
 const NOTHING: &str = "The set-up has no output.";
@@ -34,7 +39,7 @@ impl Lane<'_> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         let said = sandboxes.set_up_log(&session.sandbox_key(), session.sandbox.generation).await;
         let words = match said {
-            Ok(said) => words(&self.hidden(control, found, session, said).await?),
+            Ok(said) => self.shown(control, found, session, &said).await?,
             Err(Failure::SandboxGone) => GONE.to_owned(),
             Err(Failure::SandboxDown { .. }) => PAUSED.to_owned(),
             Err(failure) => return Err(failure),
@@ -42,20 +47,55 @@ impl Lane<'_> {
         self.chat.answer(&control.reply, &words).await
     }
 
-    /// The output without the secrets of the project that its steps could read.
-    async fn hidden(
+    /// What is shown of the output: nothing of the project's secrets that its steps could read.
+    async fn shown(
         &self,
         control: &Control,
         found: &Loaded,
         session: &Session,
-        said: String,
+        said: &str,
     ) -> Result<String, Failure> {
-        let Some(repository) = project_of(&session.sandbox) else { return Ok(said) };
+        let Some(repository) = project_of(&session.sandbox) else { return Ok(words(said)) };
         let (tenant, settings) = (control.thread.tenant(), &found.settings);
         let opened = self.tenants.project_secrets(&tenant, settings, &repository).await?;
-        let values = opened.iter().filter_map(|(_, value)| value.as_ref());
-        Ok(values.fold(said, |said, value| said.replace(value.expose(), "***")))
+        Ok(shown_beside(said, &opened))
     }
+}
+
+/// Says why nothing is shown if a value is not known that the output may hold.
+fn shown_beside(said: &str, secrets: &[(SecretWish, Option<Secret>)]) -> String {
+    let unopened = secrets.iter().find(|(wish, value)| wish.set_up && value.is_none());
+    if let Some((SecretWish { name, .. }, _)) = unopened {
+        return format!(
+            "The set-up's output is not shown: it may hold the secret `{name}`, whose value cannot be opened. Ask a manager to store `{name}` again, and start a new sandbox. This output is in the sandbox, in `.bobbin/set-up`."
+        );
+    }
+    let values = secrets.iter().filter_map(|(_, value)| value.as_ref());
+    words(&without(said, &values.map(Secret::expose).collect::<Vec<_>>()))
+}
+
+/// The output without these values, and without what a cut has left of one at the beginning or the end.
+fn without(said: &str, values: &[&str]) -> String {
+    let mut said =
+        values.iter().fold(said.trim().to_owned(), |said, value| said.replace(value, HIDDEN));
+    for value in values {
+        let cuts = || (1..value.len()).filter(move |at| value.is_char_boundary(*at));
+        // The first step's output begins behind a line of ours.
+        let ours = said.starts_with("-- step ").then(|| said.find('\n')).flatten();
+        let from = ours.map_or(0, |end| end + 1);
+        let pieces = cuts().map(|at| &value[at..]);
+        let mut pieces = pieces.take_while(|piece| piece.len() >= PIECE_BYTES);
+        if let Some(piece) = pieces.find(|piece| said[from..].starts_with(*piece)) {
+            said.replace_range(from..from + piece.len(), HIDDEN);
+        }
+        let pieces = cuts().rev().map(|at| &value[..at]);
+        let mut pieces = pieces.take_while(|piece| piece.len() >= PIECE_BYTES);
+        if let Some(piece) = pieces.find(|piece| said.ends_with(*piece)) {
+            said.truncate(said.len() - piece.len());
+            said.push_str(HIDDEN);
+        }
+    }
+    said
 }
 
 /// Whether the present sandbox was set up during this turn, or before it.
@@ -88,6 +128,40 @@ fn words(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_part_of_a_secret_is_shown() {
+        let values = ["hunter2-long-value", "another-value"];
+        for (said, shown) in [
+            ("it is hunter2-long-value!", "it is ***!"),
+            ("ter2-long-value\nnext", "***\nnext"),
+            ("-- step 1\nlong-value\nnext\n", "-- step 1\n***\nnext"),
+            ("first hunter2-lo\n", "first ***"),
+            ("ther-value another-v", "*** ***"),
+            ("a value: long-values, anot", "a value: long-values, ***"),
+            ("lue", "lue"),
+        ] {
+            assert_eq!(without(said, &values), shown, "{said}");
+        }
+    }
+
+    #[test]
+    fn output_that_may_hold_an_unopened_secret_is_not_shown() {
+        let wish = |name: &str, set_up| SecretWish {
+            repository: "acme/api".to_owned(),
+            name: name.to_owned(),
+            hosts: Vec::new(),
+            readable: true,
+            set_up,
+        };
+        let known = (wish("KNOWN", true), Some(Secret::from("hunter2-long-value".to_owned())));
+        let others = (wish("OTHERS", false), None);
+        let shown = shown_beside("it is hunter2-long-value!", &[known, others]);
+        assert!(shown.contains("it is ***!"), "{shown}");
+        let shown = shown_beside("it is", &[(wish("NPM_TOKEN", true), None)]);
+        let begins = "The set-up's output is not shown: it may hold the secret `NPM_TOKEN`,";
+        assert!(shown.starts_with(begins), "{shown}");
+    }
 
     #[test]
     fn long_output_is_cut_at_its_beginning() {

@@ -183,6 +183,30 @@ mod tests {
     }
 
     #[test]
+    fn repository_without_a_commit_hides_no_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        shell(root, "cd project && git init -q emb && touch emb/x", "");
+        shell(root, "cd project && printf 'one\nthree\n' >a.txt && rm gone.txt", "");
+        let expected = ["a.txt Modified +1 -1 true", "gone.txt Deleted +0 -1 true"];
+        assert_eq!(changed(root, "t1"), expected);
+    }
+
+    #[test]
+    fn failed_look_keeps_what_was_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        // Git adds no file whose line ends it would change.
+        let config = "git config core.autocrlf input && git config core.safecrlf true";
+        shell(root, &format!("cd project && {config} && printf 'three\r\n' >a.txt"), "");
+        let ran = Command::new("sh").args(["-c", SCRIPT]).current_dir(root).output().unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+        shell(root, "cd project && ! git rev-parse -q --verify refs/bobbin/last", "");
+    }
+
+    #[test]
     fn replaced_file_keeps_others_patches() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

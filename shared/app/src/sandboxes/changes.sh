@@ -9,7 +9,9 @@ last=$(plain rev-parse -q --verify refs/bobbin/last) || last=$(plain rev-parse -
 index=$(mktemp) || exit 1
 trap 'rm -f "$index" "$index.lock"' EXIT
 cp "$(plain rev-parse --git-path index)" "$index" 2>/dev/null || rm -f "$index"
-GIT_INDEX_FILE=$index plain add -A . 2>/dev/null
+# What cannot be added by itself (a repository without a commit in a folder, say) is left out.
+GIT_INDEX_FILE=$index plain add -A --ignore-errors . 2>/dev/null
+[ $? -lt 128 ] || exit 1
 now=$(GIT_INDEX_FILE=$index plain write-tree) || exit 1
 note=$(plain rev-parse --git-path bobbin-turn)
 if [ "$(cat "$note" 2>/dev/null)" = "$BOBBIN_TURN" ]; then

@@ -18,8 +18,8 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::recipe::{FoundRecipe, ProjectService, RecipeStep};
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
 use bobbin_core::text::without_controls;
-use bobbin_recipe::{FILE_BYTES_MAX, LOCK_FILES, ProjectFiles, WANTED};
-use bobbin_sandbox::ErrorKind;
+use bobbin_recipe::{FILE_BYTES_MAX, LINK_OUT, LOCK_FILES, ProjectFiles, ROOT_NAMES, WANTED};
+use bobbin_sandbox::{ErrorKind, ScriptOutput};
 use tokio::time::sleep;
 
 use super::project_secrets::{PlacedSecrets, WasLimited};
@@ -45,8 +45,16 @@ const HOLD: &str = concat!(
 );
 const READ_LOG: &str = include_str!("project/read_log.sh");
 const RUN_STEPS: &str = include_str!("project/run_steps.sh");
+/// What a start prints once it has seen to each service.
+const SERVED: &str = "served";
+/// What a look or a start prints once the steps have begun.
+const BEGUN: &str = "begun";
+/// What a look prints of a step that was not run, because no time was left.
+const UNRUN: &str = "end unrun";
 /// Longest time for reading a recipe, with a fetch of the default branch.
 const READ_MS_MAX: u64 = 60_000;
+/// Seconds of that for the fetch: a branch that is not there by then costs the files, and no setting.
+const FETCH_S_MAX: u64 = 40;
 /// Longest time for one look at a set-up.
 const LOOK_MS_MAX: u64 = 60_000;
 /// Time for the services to start, besides the steps.
@@ -72,13 +80,7 @@ impl Sandboxes {
             RecipeAt::Brought(branch) => format!("brought {branch}"),
             RecipeAt::Nowhere => String::new(),
         };
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), at),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
-            ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
-            ("BOBBIN_SAID".to_owned(), said.unwrap_or_default().to_owned()),
-        ]);
+        let environment = wanted(at, said.unwrap_or_default(), FETCH_S_MAX);
         let timeout = Duration::from_millis(READ_MS_MAX);
         let text = match self.provider.exec(&sandbox, READ, &environment, timeout).await {
             Ok(ran) => ran.text,
@@ -192,27 +194,16 @@ impl Sandboxes {
         let ran = match self.provider.exec(&sandbox, START, &environment, timeout).await {
             Ok(ran) => ran,
             Err(error) if error.kind == ErrorKind::CommandTimeout => {
+                // Nothing tells how far it came: the services had all their time.
                 let all = services.iter().map(|one| failed_service(*one, StepEnd::TooLong));
-                return Ok(Event::ProjectStarted { failed: all.collect() });
+                let failed = all.chain(unrun(steps, StepEnd::TooLong)).collect();
+                return Ok(Event::ProjectStarted { failed });
             }
             Err(error) => return Err(error.failure),
         };
         let refused = wanted.iter().filter(|one| !services.contains(one));
         let refused = refused.map(|one| failed_service(*one, StepEnd::Refused));
-        let not_started = services.iter().filter_map(|one| {
-            let prefix = format!("service {} ", word(*one));
-            let line = ran.text.lines().find_map(|line| line.strip_prefix(&prefix))?;
-            Some(failed_service(*one, StepEnd::Failed(line.parse().unwrap_or(1))))
-        });
-        let mut failed: Vec<FailedStep> = refused.chain(not_started).collect();
-        let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
-        failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
-            |(nth, (end, step))| FailedStep {
-                name: step.name.clone(),
-                end,
-                log: format!(".bobbin/start/{}.log", nth + 1),
-            },
-        ));
+        let failed = refused.chain(not_started(services, steps, &ran)).collect();
         Ok(Event::ProjectStarted { failed })
     }
 }
@@ -286,7 +277,67 @@ fn words(services: &[ProjectService]) -> String {
 
 fn failed_service(service: ProjectService, end: StepEnd) -> FailedStep {
     let log = format!(".bobbin/start/{}.log", word(service));
-    FailedStep { name: service.title().to_owned(), end, log }
+    FailedStep { name: service.title().to_owned(), end, is_unrun: false, log }
+}
+
+/// What a start did not start, which may have ended before it came to that.
+fn not_started(
+    services: &[ProjectService],
+    steps: &[RecipeStep],
+    ran: &ScriptOutput,
+) -> Vec<FailedStep> {
+    let why = StepEnd::Failed(i32::try_from(ran.exit_code).unwrap_or(1));
+    let came_to = |line: &str| ran.exit_code == 0 || ran.text.lines().any(|said| said == line);
+    let service = |one: &ProjectService| {
+        let prefix = format!("service {} ", word(*one));
+        match ran.text.lines().find_map(|line| line.strip_prefix(&prefix)) {
+            Some(code) => Some(failed_service(*one, StepEnd::Failed(code.parse().unwrap_or(1)))),
+            None if came_to(SERVED) => None,
+            None => Some(FailedStep { is_unrun: true, ..failed_service(*one, why) }),
+        }
+    };
+    let mut failed: Vec<FailedStep> = services.iter().filter_map(service).collect();
+    if !came_to(BEGUN) {
+        failed.extend(unrun(steps, why));
+    }
+    let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
+    failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
+        |(nth, (end, step))| FailedStep {
+            name: step.name.clone(),
+            end,
+            is_unrun: false,
+            log: start_log(nth),
+        },
+    ));
+    failed
+}
+
+/// Start steps that were not run, and why.
+fn unrun(steps: &[RecipeStep], end: StepEnd) -> impl Iterator<Item = FailedStep> + '_ {
+    steps.iter().enumerate().map(move |(nth, step)| FailedStep {
+        name: step.name.clone(),
+        end,
+        is_unrun: true,
+        log: start_log(nth),
+    })
+}
+
+/// The file with the output of the n-th start step, from 0.
+fn start_log(nth: usize) -> String {
+    format!(".bobbin/start/{}.log", nth + 1)
+}
+
+/// What is read of a repository, as the script reads it.
+fn wanted(at: String, said: &str, fetch_s: u64) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("BOBBIN_AT".to_owned(), at),
+        ("BOBBIN_FETCH_S".to_owned(), fetch_s.to_string()),
+        ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
+        ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
+        ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
+        ("BOBBIN_BESIDE".to_owned(), ROOT_NAMES.join("\n")),
+        ("BOBBIN_SAID".to_owned(), said.to_owned()),
+    ])
 }
 
 /// The steps, as the scripts read them.
@@ -313,8 +364,10 @@ fn seen(text: &str) -> SetUpSeen {
     let took = text.lines().filter_map(|line| line.strip_prefix("took "));
     SetUpSeen {
         ended: ends(text),
+        unrun: text.lines().filter(|line| *line == UNRUN).count(),
         is_over: text.lines().any(|line| line == "over"),
         is_left: text.lines().any(|line| line == "left"),
+        has_begun: text.lines().any(|line| line == BEGUN),
         took_s: took.map_while(|seconds| seconds.parse().ok()).collect(),
         said: String::new(),
     }
@@ -327,7 +380,8 @@ fn last_words(log: &str, bytes: usize) -> String {
 }
 
 fn ends(text: &str) -> Vec<StepEnd> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("end "));
+    let lines = text.lines().filter(|line| *line != UNRUN);
+    let lines = lines.filter_map(|line| line.strip_prefix("end "));
     lines
         .map(|end| match end.parse() {
             Ok(0) => StepEnd::Done,
@@ -340,8 +394,10 @@ fn ends(text: &str) -> Vec<StepEnd> {
 /// What the script has printed of a repository.
 fn found(text: &str) -> FoundRecipe {
     let of = |kind: &'static str| text.lines().filter_map(move |line| line.strip_prefix(kind));
+    let links = of("link ").filter(|path| bobbin_recipe::is_wanted(path));
+    let links = links.map(|path| (path.to_owned(), LINK_OUT.to_vec()));
     let files = ProjectFiles {
-        texts: of("file ").filter_map(file).collect(),
+        texts: of("file ").filter_map(file).chain(links).collect(),
         root: of("root ").map(str::to_owned).collect::<BTreeSet<_>>(),
     };
     FoundRecipe {

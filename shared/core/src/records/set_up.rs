@@ -17,7 +17,7 @@ pub struct SetUp {
     /// Clock of the sandbox's machine before the first step, in ticks since its start: later processes are the
     /// set-up's.
     pub since_ticks: u64,
-    /// When the set-up was wanted.
+    /// When the set-up was wanted, or the look that has begun it.
     pub begun_ms: Ms,
     /// The ends of the steps so far, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -89,8 +89,11 @@ impl FailedStep {
 pub struct FailedStep {
     /// Its name.
     pub name: String,
-    /// How it ended.
+    /// How it ended; why, if it was not run.
     pub end: StepEnd,
+    /// It was not run at all, and has no output.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unrun: bool,
     /// The file with its output, below the agent's working directory.
     pub log: String,
 }
@@ -100,10 +103,14 @@ pub struct FailedStep {
 pub struct SetUpSeen {
     /// The ends of the steps so far.
     pub ended: Vec<StepEnd>,
+    /// How many steps after those were not run, because the time of all was over.
+    pub unrun: usize,
     /// No step runs any more, and none will.
     pub is_over: bool,
     /// Processes of the set-up are left that could not be ended.
     pub is_left: bool,
+    /// This look has begun it.
+    pub has_begun: bool,
     /// The seconds that these steps took.
     pub took_s: Vec<u64>,
     /// The end of the output of the first one that failed, if it was wanted.
@@ -173,11 +180,14 @@ impl SetUp {
         let steps = std::mem::take(&mut self.recipe.set_up);
         let failed = |nth: &usize| self.ended.get(*nth) != Some(&StepEnd::Done);
         // The processes may have vanished between two steps.
-        let seen = (0..steps.len().min(self.ended.len() + 1)).filter(failed);
+        let known = (0..steps.len().min(self.ended.len() + seen.unrun.max(1))).filter(failed);
         let most = if self.recipe.is_derived { steps.len() } else { 1 };
-        let failed = seen.take(most).map(|nth| FailedStep {
+        let is_unrun = seen.unrun > 0;
+        let without = if is_unrun { StepEnd::TooLong } else { StepEnd::Interrupted };
+        let failed = known.take(most).map(|nth| FailedStep {
             name: steps[nth].name.clone(),
-            end: self.ended.get(nth).copied().unwrap_or(StepEnd::Interrupted),
+            end: self.ended.get(nth).copied().unwrap_or(without),
+            is_unrun: is_unrun && nth >= self.ended.len(),
             log: step_log(nth),
         });
         self.failed = failed.collect();

@@ -677,7 +677,12 @@ fn secret_wish() -> SecretWish {
 
 fn set_up() -> SetUp {
     let step = |name: &str| RecipeStep { name: name.to_owned(), run: format!("make {name}") };
-    let failed = |name: &str, end| FailedStep { name: name.to_owned(), end, log: step_log(0) };
+    let failed = |name: &str, end| FailedStep {
+        name: name.to_owned(),
+        end,
+        is_unrun: end == StepEnd::TooLong,
+        log: step_log(0),
+    };
     SetUp {
         recipe: Recipe {
             is_derived: true,

@@ -99,7 +99,7 @@ impl Judged {
 
     /// A text for a shell after the shell has put the checkout in.
     fn text(&self, run: &str) -> String {
-        let text = run.strip_prefix("containerWorkspaceFolder=$PWD\n").unwrap_or(run);
+        let text = run.strip_prefix("export containerWorkspaceFolder=$PWD\n").unwrap_or(run);
         text.replace("${containerWorkspaceFolder}", &self.workspace)
     }
 

@@ -136,9 +136,9 @@ fn the_checkout_stands_for_its_placeholder() {
         "devcontainer-folder",
         &[
             ".devcontainer/devcontainer.json",
-            "set-up [git config --global --add safe.directory ${containerWorkspaceFolder}] containerWorkspaceFolder=$PWD⏎git config --global --add safe.directory ${containerWorkspaceFolder}",
+            "set-up [git config --global --add safe.directory ${containerWorkspaceFolder}] export containerWorkspaceFolder=$PWD⏎git config --global --add safe.directory ${containerWorkspaceFolder}",
             r#"set-up [ls ${containerWorkspaceFolder}/my dir ${containerWorkspaceFolder}] ls "$PWD"'/my dir' "$PWD""#,
-            r#"set-up [postCreateCommand: here] sh -c 'containerWorkspaceFolder=$PWD⏎ls ${containerWorkspaceFolder}' & p0=$!⏎failed=0⏎wait "$p0" || { echo 'here failed' >&2; failed=1; }⏎[ "$failed" = 0 ]"#,
+            r#"set-up [postCreateCommand: here] sh -c 'export containerWorkspaceFolder=$PWD⏎ls ${containerWorkspaceFolder}' & p0=$!⏎failed=0⏎wait "$p0" || { echo 'here failed' >&2; failed=1; }⏎[ "$failed" = 0 ]"#,
             "refused Line 6: `there` needs a value from outside of this file: write it as a constant, or set it in the settings.",
             "refused Line 8: `postStartCommand` needs a value from outside of this file: write it as a constant, or set it in the settings.",
         ],

@@ -41,6 +41,8 @@ fn the_checkout_is_put_in() {
     assert_eq!(said(&inside, list), format!("{path}|-{path}/a b|"));
     let text = r#""cd / && printf %s \"${containerWorkspaceFolder}/x\"""#;
     assert_eq!(said(&inside, text), format!("{path}/x"));
+    let quoted = r#""bash -c 'cd / && printf %s \"${containerWorkspaceFolder}/x\"'""#;
+    assert_eq!(said(&inside, quoted), format!("{path}/x"));
     let both = r#"{ "a": "cd / && printf %s \"${containerWorkspaceFolder}/x\"" }"#;
     assert_eq!(said(&inside, both), format!("{path}/x"));
 }

@@ -1,6 +1,8 @@
 //! Versions of tools, and lock files.
 
-use crate::expected::is;
+use bobbin_recipe::recipe_of;
+
+use crate::expected::{is, lines, with};
 
 #[test]
 fn one_lock_file_of_a_language_counts() {
@@ -70,4 +72,11 @@ fn a_broken_version_file_stops_nothing() {
 #[test]
 fn versions_alone_make_a_recipe() {
     is("versions-nvm", &[".nvmrc", "tool node lts", "tool rust stable"]);
+}
+
+#[test]
+fn older_rust_file_may_hold_the_newer_ones_text() {
+    let text = "# ours\n[toolchain]\nchannel = \"1.85\"\ncomponents = [\"clippy\"]\n";
+    let recipe = recipe_of(&with("rust-toolchain", text)).unwrap();
+    assert_eq!(lines(&recipe), ["rust-toolchain", "tool rust 1.85"]);
 }

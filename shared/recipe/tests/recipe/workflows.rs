@@ -1,6 +1,16 @@
 //! `copilot-setup-steps.yml`.
 
-use crate::expected::is;
+use bobbin_recipe::recipe_of;
+
+use crate::expected::{is, lines, with};
+
+const PATH: &str = ".github/workflows/copilot-setup-steps.yml";
+
+/// The recipe of a workflow whose job holds this, as lines without the first.
+fn of_job(job: &str) -> Vec<String> {
+    let text = format!("jobs:\n  copilot-setup-steps:\n{job}");
+    lines(&recipe_of(&with(PATH, text)).unwrap()).split_off(1)
+}
 
 #[test]
 fn commands_run_as_on_a_runner() {
@@ -42,6 +52,31 @@ fn actions_expressions_conditions_are_refused() {
 }
 
 #[test]
+fn steps_run_that_surely_run() {
+    let of = |condition: &str| {
+        of_job(&format!("    steps:\n      - run: make\n        if: {condition}\n"))
+    };
+    for condition in ["true", "'true'", "${{ true }}", "", "''"] {
+        assert_eq!(of(condition), ["set-up [make] set -e⏎make"], "{condition}");
+    }
+    for condition in ["false", "'false'", "${{ false }}", "False"] {
+        let words = "refused Line 4: `make` has the condition `false`: it is not run.";
+        assert_eq!(of(condition), [words], "{condition}");
+    }
+    for condition in ["0", "failure()", "[]", "${{ !true }}"] {
+        let words =
+            "refused Line 4: `make` has a condition, which is not evaluated: it is not run.";
+        assert_eq!(of(condition), [words], "{condition}");
+    }
+}
+
+#[test]
+fn job_that_is_switched_off_runs_nothing() {
+    let job = "    if: false\n    services: { db: { image: postgres } }\n    steps: [{ run: a }]\n";
+    assert_eq!(of_job(job), ["refused Line 3: `if` is `false`: nothing of the job is run."]);
+}
+
+#[test]
 fn postgres_and_redis_become_services() {
     is(
         "workflow-services",
@@ -57,6 +92,27 @@ fn postgres_and_redis_become_services() {
             "refused Line 8: `container` is not used: the sandbox has its own image.",
         ],
     );
+}
+
+#[test]
+fn services_keep_their_own_ports() {
+    let ports = r#"    services:
+      db:
+        image: postgres
+        ports: ["5433:5432", 5432, "127.0.0.1:5432:5432/tcp"]
+      cache:
+        image: redis
+        ports:
+          - 6379:6379
+          - 127.0.0.1:6380:6379
+"#;
+    let expected = [
+        "service Postgres",
+        "service Redis",
+        "refused Line 6: `5433:5432` is not done: Postgres listens on 5432 here.",
+        "refused Line 11: `127.0.0.1:6380:6379` is not done: Redis listens on 6379 here.",
+    ];
+    assert_eq!(of_job(ports), expected);
 }
 
 #[test]

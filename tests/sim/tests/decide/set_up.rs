@@ -21,6 +21,8 @@ pub(super) struct FakeProject {
     pub(super) takes_ms: u64,
     /// Results of its steps, if not all succeed.
     pub(super) ends: Option<Vec<StepEnd>>,
+    /// How many steps there is no time for.
+    unrun: usize,
     /// Its processes cannot be stopped.
     is_left: bool,
     /// What does not start.
@@ -56,7 +58,7 @@ impl FakeProject {
             _ => seen.ended,
         };
         let (took_s, said) = (vec![3; ended.len()], "no such table".to_owned());
-        SetUpSeen { ended, is_left: self.is_left, took_s, said, ..seen }
+        SetUpSeen { ended, unrun: self.unrun, is_left: self.is_left, took_s, said, ..seen }
     }
 
     pub(super) fn serves(&mut self, generation: u32) {
@@ -191,7 +193,8 @@ fn failed_step_costs_the_turn_nothing() {
     world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
     world.with(|s| {
         let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
-        s.project.not_started = vec![FailedStep { name, end: StepEnd::Failed(127), log }];
+        let end = StepEnd::Failed(127);
+        s.project.not_started = vec![FailedStep { name, end, is_unrun: false, log }];
     });
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
@@ -208,6 +211,21 @@ fn failed_step_costs_the_turn_nothing() {
 }
 
 #[test]
+fn step_without_time_is_told_as_not_run() {
+    let unrun = "was not run: what comes before it took all the time.";
+    let first = format!("`npm ci` {unrun} The steps after it were not run.");
+    let each = format!("`npm ci` {unrun} `npm run build` {unrun}");
+    for (is_derived, why) in [(false, first), (true, each)] {
+        let world = world(Recipe { is_derived, ..recipe() });
+        world.with(|s| (s.project.ends, s.project.unrun) = (Some(Vec::new()), 2));
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered]);
+        let told = told(&world);
+        assert!(told.contains(&format!("failed: {why} PostgreSQL listens")), "{told}");
+    }
+}
+
+#[test]
 fn long_set_up_is_looked_at_now_and_then() {
     let world = world(recipe());
     world.with(|s| s.project.takes_ms = 15 * 60_000);
@@ -215,6 +233,21 @@ fn long_set_up_is_looked_at_now_and_then() {
     assert_eq!((outcomes(&world), receives), (vec![Outcome::Answered], 13));
     let calls = calls(&world).into_iter().filter(|call| *call != "clone").collect::<Vec<_>>();
     assert_eq!(calls, ["read", "set up", "start", "serve"]);
+}
+
+#[test]
+fn late_first_look_has_all_its_time() {
+    let world = world(recipe());
+    world.with(|s| {
+        (s.project.takes_ms, s.limits.set_up.all_ms) = (50_000, 60_000);
+        let busy = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
+        s.fail.insert("set_up", vec![busy]);
+    });
+    let first = deliver(&world, &asked("m1", "acme/api"), 1);
+    assert!(matches!(first, Verdict::Hold { .. }), "{first:?}");
+    later(&world, 300_000);
+    deliver_until_done(&world, &asked("m1", "acme/api"), 2);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
 }
 
 #[test]
@@ -315,7 +348,8 @@ fn refused_service_is_told_without_a_log() {
     let world = world(recipe());
     world.with(|s| {
         let (name, log) = ("PostgreSQL".to_owned(), ".bobbin/start/postgres.log".to_owned());
-        s.project.not_started = vec![FailedStep { name, end: StepEnd::Refused, log }];
+        let end = StepEnd::Refused;
+        s.project.not_started = vec![FailedStep { name, end, is_unrun: false, log }];
     });
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     let why = "`PostgreSQL` was not started: other sandboxes of this machine would reach it. Choose another provider for this project";

@@ -1,11 +1,12 @@
 //! `environment show` of a checkout: what Bobbin would do to make its project ready. Nothing is run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use bobbin_core::records::recipe::{Recipe, RecipeStep};
-use bobbin_recipe::{ProjectFiles, is_wanted, recipe_of};
+use bobbin_recipe::{LINK_OUT, ProjectFiles, WANTED, is_wanted, recipe_of};
 use serde_json::json;
 
 use super::super::arguments::ShowEnvironment;
@@ -48,12 +49,35 @@ fn files(folder: &Path, at: &str) -> Result<ProjectFiles, CommandError> {
         let names = names.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         Ok::<_, CommandError>(names.map(|name| name.into_owned()).collect::<BTreeSet<_>>())
     };
+    let there = listed(&["-r"])?;
+    let there = || there.iter().map(String::as_str).filter(|path| is_wanted(path));
+    let paths: BTreeSet<&str> = there().chain(WANTED.iter().copied()).collect();
     let mut texts = BTreeMap::new();
-    for path in listed(&["-r"])?.into_iter().filter(|path| is_wanted(path)) {
-        let text = git(folder, &["cat-file", "blob", &format!("{commit}:{path}")])?;
-        texts.insert(path, text);
+    for path in paths {
+        let text = content(folder, &format!("{commit}:{path}"))?;
+        let text = text.or_else(|| there().any(|one| one == path).then(|| LINK_OUT.to_vec()));
+        texts.extend(text.map(|text| (path.to_owned(), text)));
     }
     Ok(ProjectFiles { texts, root: listed(&[])? })
+}
+
+/// What a file holds, behind links inside of the commit; `None`: there is none.
+fn content(folder: &Path, of: &str) -> Result<Option<Vec<u8>>, CommandError> {
+    let fault = |error: std::io::Error| format!("git could not be started: {error}");
+    let mut asked = Command::new("git");
+    asked.arg("-C").arg(folder).args(["cat-file", "--batch", "--follow-symlinks"]);
+    let piped = asked.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = piped.spawn().map_err(fault)?;
+    if let Some(mut questions) = running.stdin.take() {
+        writeln!(questions, "{of}").map_err(fault)?;
+    }
+    let said = running.wait_with_output().map_err(fault)?.stdout;
+    let Some(end) = said.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+    let (head, rest) = said.split_at(end + 1);
+    // A head such as `1a2b3c blob 12`; a line break follows the content.
+    let head = String::from_utf8_lossy(head);
+    let size = head.trim_end().split_once(" blob ").and_then(|(_, size)| size.parse().ok());
+    Ok(size.and_then(|size: usize| rest.get(..size)).map(<[u8]>::to_vec))
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, CommandError> {
@@ -118,6 +142,17 @@ mod tests {
         let shown = shown(&recipe_of(&read).expect("a recipe"));
         let begins = "By .devcontainer.json:\n- once: npm ci\n- ports: 3000\nNot done:\n- ";
         assert!(shown.starts_with(begins) && shown.contains("privileged"), "{shown}");
+        std::fs::rename(&file, folder.path().join("ours.json")).expect("renamed");
+        std::os::unix::fs::symlink("ours.json", &file).expect("linked");
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join(".nvmrc")).expect("linked");
+        std::fs::write(folder.path().join("ours.json"), "{}").expect("written");
+        for line in [&["add", "-A"][..], &["commit", "-qm", "Two"]] {
+            git(folder.path(), &[&person, line].concat()).expect("git");
+        }
+        let texts = files(folder.path(), "HEAD").expect("a commit").texts;
+        let read = texts.iter().map(|(path, text)| (path.as_str(), text.as_slice()));
+        let expected = [(".devcontainer.json", &b"{}"[..]), (".nvmrc", LINK_OUT)];
+        assert_eq!(read.collect::<Vec<_>>(), expected);
         let error = files(folder.path(), "v9").expect_err("no such commit");
         let words = format!("{error:?}");
         assert!(words.contains("is not a checkout of a repository with a commit v9."), "{words}");

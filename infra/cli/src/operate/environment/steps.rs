@@ -11,7 +11,7 @@ use crate::time::span;
 #[derive(Debug, Serialize)]
 pub struct StepLine {
     name: String,
-    /// `passed`, `failed`, `too long`, `interrupted` or `refused`.
+    /// `passed`, `failed`, `too long`, `interrupted`, `not run` or `refused`.
     end: &'static str,
     /// Its exit code, if it failed with one.
     exit: Option<i32>,
@@ -20,13 +20,14 @@ pub struct StepLine {
     said: Option<String>,
 }
 
-/// Those that have ended; the last one may have been interrupted.
+/// Those that have ended; the last one may have been interrupted, or no time was left for the others.
 pub fn all(set_up: &SetUp) -> Vec<StepLine> {
     let ran = set_up.ran.iter().map(line);
-    let interrupted = set_up.failed.iter().filter(|one| one.end == StepEnd::Interrupted);
-    ran.chain(interrupted.map(|one| StepLine {
+    let others =
+        set_up.failed.iter().filter(|one| one.is_unrun || one.end == StepEnd::Interrupted);
+    ran.chain(others.map(|one| StepLine {
         name: one.name.clone(),
-        end: "interrupted",
+        end: if one.is_unrun { "not run" } else { "interrupted" },
         exit: None,
         took_ms: None,
         said: None,

@@ -3,7 +3,12 @@
 nth=${BOBBIN_STEP:-1}
 while [ -f ".bobbin/set-up/$nth.log" ] && [ "$nth" -le "${BOBBIN_STEP:-20}" ]; do
   printf -- '-- step %s\n' "$nth"
-  tail -c 3000 ".bobbin/set-up/$nth.log"
+  # A line that is there in part may begin with part of a secret.
+  if [ $(($(wc -c <".bobbin/set-up/$nth.log"))) -gt 3000 ]; then
+    tail -c 3000 ".bobbin/set-up/$nth.log" | sed 1d
+  else
+    cat ".bobbin/set-up/$nth.log"
+  fi
   printf '\n'
   nth=$((nth + 1))
 done

@@ -1,13 +1,23 @@
 # Runs steps one after another until one fails. Arguments: folder with the steps, their number, seconds of one,
 # seconds of all, bytes that are kept of a step's output, `keep` if it stays afterwards, and `on` if a step that fails
-# does not end it. Writes into the folder: `runs`, its process; `ends`, the exit code of each step, or `late`, and at
-# last `over`; `took`, their seconds; N.log. A second one ends at once.
+# does not end it. Writes into the folder: `runs`, its process; `ends`, of each step the exit code, `late`, or `unrun`
+# if no time was left for it, and at last `over`; `took`, their seconds; N.log. A second one ends at once.
 dir=$1 count=$2 step_s=$3 all_s=$4 half=$(($5 / 2)) keep=$6 goes_on=$7
 IFS= read -r stat </proc/$$/stat
 rest=${stat##*) }
 set -- $rest
 (set -C; echo "$$ ${20}" >"$dir/runs") 2>/dev/null || exit 0
 ulimit -u 4000 2>/dev/null || ulimit -p 4000 2>/dev/null
+# Puts the end of an output behind its beginning. Where something between is left out, the lines that are there in part
+# are too: part of a secret is not known as one.
+join() {
+  if [ $(($(wc -c <"$1.rest"))) -lt $((half - 3)) ]; then
+    cat "$1.rest"
+  else
+    sed '$d' "$1.log" >"$1.new" && { echo ...; sed 1d "$1.rest"; } >>"$1.new" && mv -f "$1.new" "$1.log"
+  fi
+  rm -f "$1.rest"
+}
 shell=$(command -v bash || command -v sh)
 begun=$(date +%s)
 nth=0
@@ -17,13 +27,17 @@ while [ "$nth" -lt "$count" ]; do
   limit=$((all_s - (started - begun)))
   if [ "$limit" -gt "$step_s" ]; then limit=$step_s; fi
   if [ "$limit" -le 0 ]; then
-    echo late >>"$dir/ends"
-    break
+    echo unrun >>"$dir/ends"
+    continue
   fi
   # Who holds the pipe after the step does not hold up the next one.
   rm -f "$dir/$nth.pipe"
   mkfifo "$dir/$nth.pipe" || break
-  { head -c "$half"; exec tail -c "$half"; } <"$dir/$nth.pipe" >"$dir/$nth.log" 2>/dev/null &
+  {
+    head -c "$half"
+    tail -c $((half - 3)) >"$dir/$nth.rest"
+    join "$dir/$nth"
+  } <"$dir/$nth.pipe" >"$dir/$nth.log" 2>/dev/null &
   reader=$!
   echo "$reader" >>"$dir/readers"
   (

@@ -123,6 +123,8 @@ fn output_and_input_are_bounded() {
     let told = log(root.path(), 0);
     assert!(told.len() <= LOG_BYTES_MAX / 2, "{}", told.len());
     assert!(told.starts_with("first\nnoise\n") && told.ends_with("noise\nlast\n"));
+    let odd: Vec<_> = told.lines().filter(|line| *line != "noise").collect();
+    assert_eq!(odd, ["first", "...", "last"], "no line is there in part");
     assert_eq!(log(root.path(), 1), "none\n");
 }
 
@@ -141,6 +143,20 @@ fn failed_step_leaves_its_words() {
     assert_eq!(printed(BTreeMap::new()), all);
     let only = BTreeMap::from([("BOBBIN_STEP".to_owned(), "2".to_owned())]);
     assert_eq!(last_words(&printed(only), 6), "reason");
+}
+
+#[test]
+fn long_log_is_read_from_a_whole_line_on() {
+    let root = sandbox();
+    let texts = ["for nth in $(seq 1000 1999); do echo secret-$nth; done", "printf short"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done; 2]);
+    let printed = ran(root.path(), READ_LOG, &BTreeMap::new()).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let (first, second) = printed.split_once("\n-- step 2\n").unwrap();
+    let first: Vec<_> = first.lines().collect();
+    assert!(first.len() > 200 && first[0] == "-- step 1", "{printed}");
+    assert!(first[1..].iter().all(|line| line.len() == "secret-1000".len()), "{printed}");
+    assert_eq!(second, "short\n");
 }
 
 #[test]
@@ -178,6 +194,30 @@ fn step_that_hangs_is_ended() {
     let root = sandbox();
     let texts = ["echo begun; sleep 1000 & sleep 1000", "true"];
     assert_eq!(over(root.path(), &of_set_up(&texts, 1)), [StepEnd::TooLong]);
+}
+
+#[test]
+fn steps_without_time_are_not_run() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["sleep 2", "echo second", "echo third"], 60);
+    environment.insert("BOBBIN_ALL_S".to_owned(), "1".to_owned());
+    environment.insert("BOBBIN_GOES_ON".to_owned(), "on".to_owned());
+    let seen = seen_over(root.path(), &environment);
+    assert_eq!((seen.ended, seen.unrun), (vec![StepEnd::TooLong], 2));
+    assert!(!root.path().join(".bobbin/set-up/2.log").exists());
+}
+
+#[test]
+fn late_first_look_begins_a_whole_set_up() {
+    let root = sandbox();
+    let mut environment = of_set_up(&["sleep 1; echo whole"], 60);
+    environment.insert("BOBBIN_ALL_S".to_owned(), "5".to_owned());
+    // The recipe was read 100 seconds ago.
+    environment.insert("BOBBIN_SINCE".to_owned(), since().saturating_sub(10_000).to_string());
+    let first = String::from_utf8(ran(root.path(), SET_UP, &environment).stdout).unwrap();
+    assert!(seen(&first).has_begun && !seen(&first).is_over, "{first}");
+    assert_eq!(seen_over(root.path(), &environment).ended, [StepEnd::Done]);
+    assert_eq!(log(root.path(), 0), "whole\n");
 }
 
 #[test]
@@ -221,7 +261,8 @@ for of in /proc/[0-9]*/cmdline; do tr '\0\n' '  ' <"$of"; echo; done 2>/dev/null
     sandbox.args(["--as-pid-1", "sh", "-c", driver]).current_dir(root.path());
     let ran = sandbox.envs(&environment).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&ran.stdout);
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("took ")).collect();
+    let is_told = |line: &&str| !line.starts_with("took ") && *line != "begun";
+    let lines: Vec<_> = text.lines().filter(is_told).collect();
     assert_eq!(lines, ["over", "end 0", "5555 "], "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
@@ -254,73 +295,168 @@ fn start_steps_run_once_a_start() {
     stopped();
 }
 
+/// Runs a script in a folder, as somebody who commits.
+fn sh(folder: &Path, script: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-ec", script]).current_dir(folder);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
+    }
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{script}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+/// What is read of the project in this folder.
+fn read(root: &Path, at: &str, said: &str) -> FoundRecipe {
+    let ran = ran(root, READ, &wanted(at.to_owned(), said, 40));
+    assert!(ran.status.success(), "{ran:?}");
+    found(&String::from_utf8(ran.stdout).unwrap())
+}
+
+/// A sandbox whose project is a repository with these files in its only commit.
+fn committed(script: &str) -> TempDir {
+    let root = sandbox();
+    commit(root.path(), &format!("git init -q\nmkdir .bobbin\n{script}"));
+    root
+}
+
+fn commit(root: &Path, script: &str) {
+    sh(root, &format!("cd project\n{script}\ngit add -A\ngit commit -qm Next"));
+}
+
+#[test]
+fn start_that_cannot_begin_is_no_success() {
+    let root = sandbox();
+    let (all, services) = (steps(&["true", "false"]), [ProjectService::Postgres]);
+    let mut environment = written(&all, &BTreeMap::new());
+    environment.extend([
+        ("BOBBIN_SERVICES".to_owned(), "postgres".to_owned()),
+        ("BOBBIN_WITHIN_S".to_owned(), "60".to_owned()),
+    ]);
+    // It stands where a folder has to be.
+    fs::write(root.path().join(".bobbin"), "").unwrap();
+    let ran = ran(root.path(), START, &environment);
+    let text = String::from_utf8(ran.stdout).unwrap();
+    let of = |exit_code: i64, text: &str| {
+        let ran = ScriptOutput { exit_code, text: text.to_owned() };
+        let failed = not_started(&services, &all, &ran).into_iter();
+        failed.map(|one| (one.name, one.end, one.is_unrun)).collect::<Vec<_>>()
+    };
+    let named = |name: &str, is_unrun| (name.to_owned(), StepEnd::Failed(1), is_unrun);
+    let unrun = [named("PostgreSQL", true), named("true", true), named("false", true)];
+    assert_eq!(of(i64::from(ran.status.code().unwrap()), &text), unrun);
+    assert_eq!(of(1, "service postgres 1\nserved\n")[0], named("PostgreSQL", false));
+    assert_eq!(of(1, "served\n"), unrun[1..]);
+    assert_eq!(of(1, "served\nbegun\n"), []);
+    assert_eq!(of(0, "served\nbegun\nend 0\nend 1\n"), [named("false", false)]);
+}
+
 #[test]
 fn recipe_comes_from_the_default_branch() {
     let root = tempfile::tempdir().unwrap();
-    let sh = |script: &str| {
-        let mut command = Command::new("sh");
-        command.args(["-ec", script]).current_dir(root.path());
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b.c");
-        }
-        let ran = command.output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
-        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
-    };
-    let default = sh("git init -q -b main origin; cd origin; mkdir .bobbin
+    let origin = "git init -q -b main origin; cd origin; mkdir .bobbin
 printf 'set-up: [make ready]\\n' >.bobbin/environment.yaml; ln -s /etc/passwd .nvmrc; touch package-lock.json
 git add -A; git commit -qm One; git checkout -qb evil
-printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil; git checkout -q main; git rev-parse main");
+printf 'set-up: [curl evil]\\n' >.bobbin/environment.yaml; git commit -qam Evil; git checkout -q main; git rev-parse main";
+    let default = sh(root.path(), origin);
     for branch in ["main", "evil"] {
-        sh(&format!(
-            "rm -rf project; git clone -q --depth 5 --single-branch --branch {branch} file://$PWD/origin project"
-        ));
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), "origin".to_owned()),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), (FILE_BYTES_MAX + 1).to_string()),
-        ]);
-        let ran = ran(root.path(), READ, &environment);
-        let found = found(&String::from_utf8(ran.stdout).unwrap());
+        let clone = "rm -rf project; git clone -q --depth 5 --single-branch";
+        sh(root.path(), &format!("{clone} --branch {branch} file://$PWD/origin project"));
+        let found = read(root.path(), "origin", "");
         assert_eq!(found.commit.as_deref(), Some(&*default), "{branch}");
         assert_eq!(found.recipe.unwrap().set_up, steps(&["make ready"]), "{branch}");
         assert!(found.ticks > 0);
     }
 }
 
+/// The checkout's branch has the commit of the default branch among its own.
+#[test]
+fn fetched_branch_cuts_no_history() {
+    let root = tempfile::tempdir().unwrap();
+    let made = "git init -q -b main origin; cd origin; mkdir .bobbin
+printf 'set-up: [make ready]\\n' >.bobbin/environment.yaml
+for nth in 1 2 3 4 5; do echo $nth >file; git add -A; git commit -qm $nth; done
+git checkout -qb other; git commit -q --allow-empty -m Other; git checkout -q main; cd ..
+git clone -q --depth 50 --single-branch --branch other file://$PWD/origin project";
+    sh(root.path(), made);
+    let found = read(root.path(), "origin", "");
+    assert_eq!(found.recipe.unwrap().set_up, steps(&["make ready"]));
+    assert_eq!(sh(root.path(), "git -C project rev-list --count HEAD"), "6");
+    let left = "ls -A .bobbin project/.git/shallow 2>/dev/null || true";
+    assert_eq!(sh(root.path(), left), ".bobbin:");
+}
+
+#[test]
+fn slow_fetch_costs_the_files_alone() {
+    let slow = "git config protocol.ext.allow always; git remote add origin 'ext::sleep 300'";
+    let root = committed(&format!("{slow}; : >file"));
+    let ran = ran(root.path(), READ, &wanted("origin".to_owned(), "", 1));
+    let found = found(&String::from_utf8(ran.stdout).unwrap());
+    assert!(found.ticks > 0 && found.commit.is_none() && found.recipe.is_none(), "{found:?}");
+}
+
+#[test]
+fn lock_file_behind_many_names_is_found() {
+    let many = "for nth in $(seq 100 700); do : >a$nth; done\n: >yarn.lock\n: >.yarnrc.yml";
+    let root = committed(many);
+    let recipe = read(root.path(), "base HEAD", "").recipe.unwrap();
+    assert_eq!(recipe.set_up, steps(&["yarn install --immutable"]));
+}
+
+#[test]
+fn link_is_read_inside_the_repository_alone() {
+    let inside = "printf 'set-up: [make ready]\\n' >.bobbin/own
+ln -s own .bobbin/environment.yaml";
+    let recipe = read(committed(inside).path(), "base HEAD", "").recipe.unwrap();
+    assert_eq!(recipe.set_up, steps(&["make ready"]));
+    for to in ["/etc/passwd", "../../elsewhere", "../none"] {
+        let root = committed(&format!("ln -s {to} .bobbin/environment.yaml; : >yarn.lock"));
+        let recipe = read(root.path(), "base HEAD", "").recipe.unwrap();
+        let why = "a link to no file of the repository: commit the file itself.";
+        let why = format!("`.bobbin/environment.yaml`: {why}");
+        assert_eq!((recipe.set_up, recipe.refused), (Vec::new(), vec![why]), "{to}");
+    }
+}
+
 #[test]
 fn scripts_of_steps_count_as_lock_files_do() {
-    let root = sandbox();
-    let sh = |script: &str| {
-        let git = "git -c user.name=a -c user.email=a@b -c commit.gpgsign=false";
-        let script = format!("cd project && {script} && git add -A && {git} commit -qm Next");
-        let ran = Command::new("sh").args(["-c", &script]).current_dir(root.path()).output();
-        assert!(ran.unwrap().status.success(), "{script}");
-    };
-    let locks = |said: &str| {
-        let environment = BTreeMap::from([
-            ("BOBBIN_AT".to_owned(), "base HEAD".to_owned()),
-            ("BOBBIN_WANTED".to_owned(), WANTED.join("\n")),
-            ("BOBBIN_BYTES".to_owned(), "65537".to_owned()),
-            ("BOBBIN_LOCKS".to_owned(), LOCK_FILES.join("\n")),
-            ("BOBBIN_SAID".to_owned(), said.to_owned()),
-        ]);
-        let ran = ran(root.path(), READ, &environment);
-        found(&String::from_utf8(ran.stdout).unwrap()).locks
-    };
-    sh(
-        "git init -q && mkdir -p .bobbin bin tools/db && echo 1 >bin/setup && echo 1 >tools/db/make.sh && echo 1 >main.rs && printf 'set-up:\\n  - ./bin/setup --all\\n' >.bobbin/environment.yaml",
-    );
+    let made = "mkdir -p bin tools/db; echo 1 >bin/setup; echo 1 >tools/db/make.sh; echo 1 >main.rs
+printf 'set-up:\\n  - ./bin/setup --all\\n' >.bobbin/environment.yaml";
+    let root = committed(made);
+    let locks = |said: &str| read(root.path(), "base HEAD", said).locks;
+    let next = |script: &str| commit(root.path(), script);
     let (first, of_manager) = (locks(""), locks("{set-up: [tools/db/make.sh]}"));
     assert_ne!(first, of_manager);
-    sh("echo 2 >main.rs");
+    next("echo 2 >main.rs");
     assert_eq!(locks(""), first, "no step names it");
-    sh("echo 2 >tools/db/make.sh");
+    next("echo 2 >tools/db/make.sh");
     assert_eq!(locks(""), first, "a manager's step names it");
     assert_ne!(locks("{set-up: [tools/db/make.sh]}"), of_manager);
-    sh("echo 2 >bin/setup");
+    next("echo 2 >bin/setup");
     let second = locks("");
     assert_ne!(second, first);
-    sh("echo 1 >Cargo.lock");
+    next("echo 1 >Cargo.lock");
     assert_ne!(locks(""), second);
+}
+
+#[test]
+fn what_steps_run_counts_wherever_they_run_it() {
+    let made = "mkdir -p bin lib web/bin web/src; echo 1 >web/bin/prepare; echo 1 >web/src/main
+echo 1 >lib/real; ln -s ../lib/real bin/linked; ln -s none bin/broken; echo 1 >run";
+    let root = committed(made);
+    let said = "{set-up: [cd web && ./bin/prepare, ./bin/linked, ./bin/broken, bash run]}";
+    for (script, said, counts) in [
+        ("echo 2 >web/bin/prepare", said, true),
+        ("echo 2 >lib/real", said, true),
+        ("echo 2 >run", said, true),
+        ("echo 2 >web/src/main", said, false),
+        ("echo 3 >web/bin/prepare", "{set-up: ['$HERE/prepare']}", true),
+        ("echo 4 >web/bin/prepare", "{set-up: [cp web/bin/ /srv]}", true),
+        ("echo 5 >web/bin/prepare", "{set-up: [make]}", false),
+    ] {
+        let before = read(root.path(), "base HEAD", said).locks;
+        commit(root.path(), script);
+        assert_eq!(read(root.path(), "base HEAD", said).locks != before, counts, "{script} {said}");
+    }
 }

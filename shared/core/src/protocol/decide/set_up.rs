@@ -213,6 +213,10 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
     else {
         return;
     };
+    // The first look may come long after the set-up was wanted.
+    if seen.has_begun {
+        set_up.begun_ms = context.now_ms;
+    }
     let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
     if build::is_build(context) {
         set_up.tell(seen);
@@ -330,8 +334,7 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
         }
         [] => format!("The project was set up ({}).", source(recipe)),
         failed => {
-            let each = |one: &FailedStep| format!("{}; its output is in {}", failure(one), one.log);
-            let each: Vec<String> = failed.iter().map(each).collect();
+            let each: Vec<String> = failed.iter().map(with_output).collect();
             let behind = if recipe.is_derived { "" } else { " The steps after it were not run." };
             format!(
                 "The project's set-up ({}) failed: {}.{behind}",
@@ -346,10 +349,7 @@ pub(super) fn for_agent(set_up: &SetUp) -> Option<String> {
     said.extend(
         recipe.services.iter().filter(|one| is_there(one)).map(|one| one.where_it_is().to_owned()),
     );
-    said.extend(set_up.not_started.iter().map(|one| match one.end {
-        StepEnd::Refused => format!("{}.", failure(one)),
-        _ => format!("{}; its output is in {}.", failure(one), one.log),
-    }));
+    said.extend(set_up.not_started.iter().map(|one| format!("{}.", with_output(one))));
     if !recipe.tools.is_empty() {
         let tools = recipe.tools.iter().map(|(tool, version)| format!("{tool} {version}"));
         said.push(format!("It wants {}.", named(&tools.collect::<Vec<_>>().join(", "))));
@@ -381,9 +381,20 @@ fn source(recipe: &Recipe) -> String {
     }
 }
 
+/// The same, and where its output is.
+fn with_output(one: &FailedStep) -> String {
+    let has_output = !one.is_unrun && one.end != StepEnd::Refused;
+    let log = has_output.then(|| format!("; its output is in {}", one.log)).unwrap_or_default();
+    format!("{}{log}", failure(one))
+}
+
 fn failure(one: &FailedStep) -> String {
     let name = named(&one.name);
     match one.end {
+        StepEnd::TooLong if one.is_unrun => {
+            format!("{name} was not run: what comes before it took all the time")
+        }
+        _ if one.is_unrun => format!("{name} was not run"),
         StepEnd::Done => format!("{name} succeeded"),
         StepEnd::Failed(code) => format!("{name} ended with exit code {code}"),
         StepEnd::TooLong => format!("{name} took too long and was ended"),
