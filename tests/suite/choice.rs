@@ -5,7 +5,7 @@ use std::process::Command;
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::catalogue::Catalogue;
@@ -140,7 +140,7 @@ pub async fn configure(
             manages: manages && platform == Platform::Discord,
             ..Membership::default()
         },
-        want: Want::Configure { change },
+        want: ControlAction::Configure { change },
     });
     let message = json!({
         "QueueUrl": world.deployment.control_queue_url,

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::Body;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::setup_link::SetupLink;
-use bobbin_core::tenant::sign_in::ForgeWish;
+use bobbin_core::tenant::sign_in::ForgeRequest;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::forge::TestForge;
 use bobbin_tests::http;
@@ -221,7 +221,7 @@ async fn presses_come_again(world: &World) -> usize {
             by: made.by,
             reply: made.reply,
             membership: made.membership,
-            want: Want::Forge { forge: ForgeWish::Pressed { link: link.to_owned() } },
+            want: ControlAction::Forge { forge: ForgeRequest::Pressed { link: link.to_owned() } },
         };
         let group = control.thread.to_string();
         let body = Body::Control(control);

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::digest;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::outside::{name_of, tools_of};
+use bobbin_core::records::tool_sandbox::{name_of, tools_of};
 use bobbin_core::tenant::runtime_mode::TOOLS;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;

@@ -6,7 +6,7 @@
 use bobbin_chat::HttpAnswer;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::tenant::own_keys::KEY_BYTES_MAX;
-use bobbin_core::tenant::project_secrets::{SecretWish, VALUE_BYTES_MAX};
+use bobbin_core::tenant::project_secrets::{SecretRequest, VALUE_BYTES_MAX};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
 use bobbin_core::tenant::sign_in::{CONNECT, OwnerChoice, SignInFound};
 use bobbin_core::text::{html_text, one_line, shorten, span};
@@ -94,7 +94,7 @@ impl FormWords {
     }
 }
 
-fn secret_use(wish: &SecretWish) -> String {
+fn secret_use(wish: &SecretRequest) -> String {
     let hosts: Vec<String> = wish.hosts.iter().map(|host| shown(host)).collect();
     let hosts = hosts.join(", ");
     let how = if wish.readable {
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_secrets_page_says_where_it_goes() {
-        let wish = SecretWish {
+        let wish = SecretRequest {
             repository: "acme/api".to_owned(),
             name: "NPM_TOKEN".to_owned(),
             hosts: vec!["*.example.com".to_owned()],
@@ -373,7 +373,7 @@ mod tests {
         ] {
             assert!(shown.contains(words), "{shown}");
         }
-        let readable = form(&link(SecretWish { readable: true, ..wish }), 0, None).body;
+        let readable = form(&link(SecretRequest { readable: true, ..wish }), 0, None).body;
         assert!(readable.contains("which can read it"), "{readable}");
     }
 

@@ -19,9 +19,9 @@ use bobbin_cloud::sealing::Seal;
 use bobbin_cloud::store::Store;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::Body;
-use bobbin_core::tenant::own_keys::{KeyWish, sealed_for, usable};
+use bobbin_core::tenant::own_keys::{OwnKeyRequest, sealed_for, usable};
 use bobbin_core::tenant::project_secrets::{secret_sealed_for, usable_value};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, link_id};
 
@@ -193,12 +193,12 @@ fn typed(body: &[u8], usable: impl Fn(&str) -> Option<&str>) -> Option<Secret> {
 
 /// The control message that has the worker check the key with its provider.
 fn check(id: &str, link: &SetupLink) -> Body {
-    let want = Want::OwnKey { key: KeyWish::Check { link: id.to_owned() } };
+    let want = ControlAction::OwnKey { key: OwnKeyRequest::Check { link: id.to_owned() } };
     control(format!("key-{}", &id[..32]), link, want)
 }
 
 /// A control message in the name of who asked for the link.
-pub fn control(id: String, link: &SetupLink, want: Want) -> Body {
+pub fn control(id: String, link: &SetupLink, want: ControlAction) -> Body {
     Body::Control(Control {
         id,
         thread: link.thread.clone(),

@@ -10,10 +10,10 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::{Ms, digest};
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::Body;
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink};
-use bobbin_core::tenant::sign_in::{ForgeWish, StoredSignIn, code_id, code_seal, press_id};
+use bobbin_core::tenant::sign_in::{ForgeRequest, StoredSignIn, code_id, code_seal, press_id};
 
 use crate::page;
 use crate::setup::{
@@ -59,7 +59,7 @@ impl Links {
         let why = match within(self.store.signed_in(&id, &press, (&sealed, &came), now_ms)).await {
             Ok(true) => {
                 let name = digest(&["signed-in", &id, &press]);
-                let wish = ForgeWish::SignedIn { link: id.clone(), press: press.clone() };
+                let wish = ForgeRequest::SignedIn { link: id.clone(), press: press.clone() };
                 match queues.send(&message(&name, &link, wish)).await {
                     Ok(()) => {
                         let there = format!("../setup/{id}/{token}");
@@ -177,7 +177,7 @@ async fn hand_over(
     queues: &Queues,
 ) -> Result<(), String> {
     let name = digest(&["pressed", id, &at_ms.to_string()]);
-    let wish = ForgeWish::Pressed { link: id.to_owned() };
+    let wish = ForgeRequest::Pressed { link: id.to_owned() };
     queues.send(&message(&name, link, wish)).await.map_err(|e| e.to_string())
 }
 
@@ -196,6 +196,6 @@ fn chosen(body: &[u8]) -> Option<String> {
 }
 
 /// The control message that hands a wish of the page to the worker.
-fn message(name: &str, link: &SetupLink, forge: ForgeWish) -> Body {
-    control(format!("sign-in-{}", &name[..32]), link, Want::Forge { forge })
+fn message(name: &str, link: &SetupLink, forge: ForgeRequest) -> Body {
+    control(format!("sign-in-{}", &name[..32]), link, ControlAction::Forge { forge })
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{Chats, HttpAnswer, KnownValues, Lookup, Sought};
+use bobbin_chat::{Chats, HttpAnswer, KnownValues, Lookup, SuggestionKind};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::records::outside;
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::tenant::settings::Settings;
 
 /// Longest time for all reads together: the platform waits three seconds, and a process that has just started has spent
@@ -46,8 +46,8 @@ impl Suggestions {
         let tenant = &lookup.tenant;
         let names = async {
             match lookup.sought {
-                Sought::Choice(_) => Ok(Vec::new()),
-                Sought::Sandbox => self.0.names(tenant).await,
+                SuggestionKind::Choice(_) => Ok(Vec::new()),
+                SuggestionKind::Sandbox => self.0.names(tenant).await,
             }
         };
         let (settings, catalogue, names) =
@@ -56,7 +56,7 @@ impl Suggestions {
             catalogue,
             names: names
                 .into_iter()
-                .filter(|(name, key)| outside::is_seen_from(None, (name, key)))
+                .filter(|(name, key)| tool_sandbox::is_seen_from(None, (name, key)))
                 .map(|(name, _)| name)
                 .collect(),
             now_ms: now_ms(),

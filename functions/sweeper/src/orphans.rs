@@ -1,7 +1,7 @@
 //! Orphans: sandboxes of our stack that belong to no live generation. The provider is listed first, then the records
 //! are read.
 
-use bobbin_app::orphans::{Judged, judge_all};
+use bobbin_app::orphans::{OrphanVerdict, judge_all};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
@@ -72,7 +72,7 @@ pub async fn reap(
         let graces = (&config.limits.sandbox).into();
         let judged = judge_all(store, &config.stack_id, some, now_ms(), graces).await;
         for (sandbox, judged) in some.iter().zip(judged) {
-            if let Ok(Judged::TakenBack) = judged
+            if let Ok(OrphanVerdict::TakenBack) = judged
                 && let Some((key, _)) = sandbox.owner()
             {
                 tracing::warn!(event = "sandbox.vanished.seen", sandbox.name = %sandbox.name, "a sandbox exists that its record gave up as vanished: the record is reconciled again");
@@ -142,11 +142,16 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
 }
 
 /// A sandbox with our stack's label but no thread or time is left for a person: it is not ours to judge.
-fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<bool, String> {
+fn orphaned(sandbox: &Sandbox, judged: Result<OrphanVerdict, StoreError>) -> Result<bool, String> {
     match judged {
-        Ok(Judged::Orphan) => Ok(true),
-        Ok(Judged::Spared | Judged::Kept | Judged::TakenBack | Judged::Foreign) => Ok(false),
-        Ok(Judged::Unknown) => {
+        Ok(OrphanVerdict::Orphan) => Ok(true),
+        Ok(
+            OrphanVerdict::Spared
+            | OrphanVerdict::Kept
+            | OrphanVerdict::TakenBack
+            | OrphanVerdict::Foreign,
+        ) => Ok(false),
+        Ok(OrphanVerdict::Unknown) => {
             tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's name but not its thread, generation or time of creation, or neither the stack's id nor a record");
             Ok(false)
         }

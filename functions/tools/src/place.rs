@@ -12,10 +12,10 @@ use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::base::names::sandbox_name;
 use bobbin_core::records::control::Operation;
 use bobbin_core::records::message::{Body, Message};
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState};
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::records::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
-use bobbin_core::shown::tools::{SandboxStanding, Site, WISH_MS};
+use bobbin_core::shown::tools::{SandboxStanding, ToolSandbox, WISH_MS};
 use bobbin_mcp::{OpenedSandbox, ToolPlace};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
@@ -107,9 +107,9 @@ impl ToolPlace for RecordedSandbox<'_> {
 }
 
 impl RecordedSandbox<'_> {
-    fn site(&self) -> Site<'_> {
+    fn site(&self) -> ToolSandbox<'_> {
         let agent = self.agent.as_ref();
-        Site {
+        ToolSandbox {
             key: &self.key,
             record: &self.record,
             agent: agent.map(|(key, record)| (key, record)),
@@ -199,7 +199,7 @@ impl RecordedSandbox<'_> {
         if self.record.generation == 0 {
             return format!("The sandbox is being created. {AGAIN}.");
         }
-        let with = match (outside::newest(&self.record), &agent.1.project.repo) {
+        let with = match (tool_sandbox::newest(&self.record), &agent.1.project.repo) {
             (Some(kept), _) => format!("from its newest snapshot {kept}"),
             (None, Some(repo)) => format!("with a fresh clone of {repo}"),
             (None, None) => "empty".to_owned(),

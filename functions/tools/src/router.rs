@@ -8,8 +8,8 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::CachedSecret;
 use bobbin_cloud::store::Store;
 use bobbin_core::base::ids::SandboxKey;
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::shown::tools::CALLS_MAX;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tokens::bearer::Bearer;
@@ -126,7 +126,7 @@ impl Router {
         record: SandboxRecord,
     ) -> Result<RecordedSandbox<'_>, RefusedRequest> {
         let (key, record, agent) = if record.works_elsewhere() {
-            let tools = outside::tools_of(&key);
+            let tools = tool_sandbox::tools_of(&key);
             let there = self.record(&tools).await?.unwrap_or_default();
             (tools, there, Some((key, record)))
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bobbin_local_chat::{ForgePane, PaneAnswer, PaneWish};
+use bobbin_local_chat::{ForgePane, PaneAnswer, PaneRequest};
 use bobbin_local_forge::LocalForge;
 use futures::future::FutureExt;
 use serde::Serialize;
@@ -35,25 +35,27 @@ impl ForgePane for LaptopForge {
         async move { shown(self.0.pull_request(&repository, number).await?) }.boxed()
     }
 
-    fn act(&self, wish: PaneWish) -> PaneAnswer<'_> {
+    fn act(&self, wish: PaneRequest) -> PaneAnswer<'_> {
         let forge = &self.0;
         async move {
             match wish {
-                PaneWish::Create { name, private } => {
+                PaneRequest::Create { name, private } => {
                     forge.create_repository(&name, private).await?;
                     let owner = forge.identity().organization;
                     return Ok(json!({"repository": format!("{owner}/{name}")}));
                 }
-                PaneWish::Ready { repository, number } => {
+                PaneRequest::Ready { repository, number } => {
                     forge.mark_ready(&repository, number).await?;
                 }
-                PaneWish::Merge { repository, number, seen_sha } => {
+                PaneRequest::Merge { repository, number, seen_sha } => {
                     forge.merge(&repository, number, Some(seen_sha)).await?;
                 }
-                PaneWish::Close { repository, number } => {
+                PaneRequest::Close { repository, number } => {
                     forge.close(&repository, number).await?;
                 }
-                PaneWish::Open { repository, number } => return self.opened(&repository, number),
+                PaneRequest::Open { repository, number } => {
+                    return self.opened(&repository, number);
+                }
             }
             Ok(json!({}))
         }

@@ -6,7 +6,7 @@
 //! overwrite.
 
 use bobbin_core::base::ids::{SandboxName, Tenant};
-use bobbin_core::tenant::glance::Glance;
+use bobbin_core::tenant::sandbox_hint::SandboxHint;
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
@@ -34,7 +34,7 @@ pub async fn note(
 }
 
 /// Records the status of a named sandbox.
-pub async fn note_sandbox(store: &Store, tenant: &Tenant, name: &SandboxName, glance: Glance) {
+pub async fn note_sandbox(store: &Store, tenant: &Tenant, name: &SandboxName, glance: SandboxHint) {
     let noting = write(store, tenant, |catalogue| catalogue.note_sandbox(name, glance));
     skipped(tenant, noting).await;
 }

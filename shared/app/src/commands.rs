@@ -7,9 +7,9 @@ mod config;
 mod connect;
 mod destroy;
 mod diff;
+mod find_sandbox;
 mod github;
 mod list;
-mod meant;
 mod now;
 mod operate;
 mod pr;
@@ -24,7 +24,7 @@ mod withdraw;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::{Command, WhoMay};
 use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange};
@@ -38,46 +38,60 @@ impl Lane<'_> {
         let Arrival { receive, now_ms, .. } = arrival;
         // Requests made by ingress itself need no permission.
         match &control.want {
-            Want::Say { text } => return self.chat.answer(&control.reply, text).await,
-            Want::Help { text } => return self.answer(control, text).await,
+            ControlAction::Say { text } => return self.chat.answer(&control.reply, text).await,
+            ControlAction::Help { text } => return self.answer(control, text).await,
             _ => {}
         }
         let found = self.store.record_with_settings(&control.thread).await;
         let found = found.map_err(|e| e.failure())?;
         // Nor do requests of the operator.
-        if let Want::Halt { turn } = &control.want {
+        if let ControlAction::Halt { turn } = &control.want {
             return self.halt(control, turn, &found).await;
         }
         if let Err(refusal) = admitted(control, &found.settings) {
             return self.chat.answer(&control.reply, &refusal.to_string()).await;
         }
         match &control.want {
-            Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
-            Want::StopAll => self.stop_all(control, &found, arrival).await,
-            Want::Now { turn } => self.now(control, &found, turn).await,
-            Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
-            Want::SetUpLog { turn } => self.set_up_log(control, turn, &found).await,
-            Want::Configure { change } => {
+            ControlAction::Say { .. } | ControlAction::Help { .. } | ControlAction::Halt { .. } => {
+                Ok(())
+            }
+            ControlAction::StopAll => self.stop_all(control, &found, arrival).await,
+            ControlAction::Now { turn } => self.now(control, &found, turn).await,
+            ControlAction::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
+            ControlAction::SetUpLog { turn } => self.set_up_log(control, turn, &found).await,
+            ControlAction::Configure { change } => {
                 self.configure(control, change, found.settings, arrival).await
             }
-            Want::OwnKey { key } => self.own_key(control, key, found.settings, arrival).await,
-            Want::Forge { forge } => self.at_forge(control, forge, found.settings, arrival).await,
-            Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
-            Want::Sandboxes { page, in_thread } => {
+            ControlAction::OwnKey { key } => {
+                self.own_key(control, key, found.settings, arrival).await
+            }
+            ControlAction::Forge { forge } => {
+                self.at_forge(control, forge, found.settings, arrival).await
+            }
+            ControlAction::Withdraw { turn } => {
+                self.take_back(control, turn, &found.flags, arrival).await
+            }
+            ControlAction::Sandboxes { page, in_thread } => {
                 self.list(control, (*page, *in_thread), &found, now_ms).await
             }
-            Want::Connect { to } => self.connect(control, to.as_ref(), &found, arrival).await,
-            Want::AskDestroy { sandbox } => {
+            ControlAction::Connect { to } => {
+                self.connect(control, to.as_ref(), &found, arrival).await
+            }
+            ControlAction::AskDestroy { sandbox } => {
                 self.ask_destroy(control, sandbox, &found, now_ms).await
             }
-            Want::Operate { sandbox, operation } => {
+            ControlAction::Operate { sandbox, operation } => {
                 self.operate(control, (sandbox, *operation), &found, arrival).await
             }
-            Want::Publish { step } => self.publish(control, step, &found, arrival).await,
-            Want::Command { command } => self.command(control, *command, &found, arrival).await,
-            Want::Again { turn } => self.again(control, turn, arrival).await,
-            Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
-            Want::Settle { ask, choice } => {
+            ControlAction::Publish { step } => self.publish(control, step, &found, arrival).await,
+            ControlAction::Command { command } => {
+                self.command(control, *command, &found, arrival).await
+            }
+            ControlAction::Again { turn } => self.again(control, turn, arrival).await,
+            ControlAction::Stop { turn } => {
+                self.stop(control, turn.as_ref(), &found, arrival).await
+            }
+            ControlAction::Settle { ask, choice } => {
                 self.settle(control, &found, (ask, choice), receive, now_ms).await
             }
         }
@@ -123,9 +137,9 @@ impl Lane<'_> {
 /// and change the settings: otherwise a list that leaves them out could never be corrected.
 fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
-        Want::Configure { change: SettingsChange::Show } => control.membership.manages,
-        Want::Configure { .. } | Want::OwnKey { .. } => true,
-        Want::Forge { forge } => forge.is_admitted_later(),
+        ControlAction::Configure { change: SettingsChange::Show } => control.membership.manages,
+        ControlAction::Configure { .. } | ControlAction::OwnKey { .. } => true,
+        ControlAction::Forge { forge } => forge.is_admitted_later(),
         _ => false,
     };
     if mends { Ok(()) } else { settings.admit(&control.membership, &control.by.id) }

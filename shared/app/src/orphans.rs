@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use bobbin_cloud::store::RECORDS_MAX;
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::base::ids::{Ms, SandboxKey};
-use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate, is_orphan};
+use bobbin_core::protocol::decide::orphan::{Graces, RecordVerdict, fate, is_orphan};
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::LABEL_STACK_ID;
 
 /// Verdict on a listed sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
+pub enum OrphanVerdict {
     /// The present generation of its thread, or too young to be judged.
     Spared,
     /// Its record gave it up as vanished: kept for a while beside the next generation.
@@ -47,22 +47,24 @@ pub fn judged(
     record: Option<&SandboxRecord>,
     now_ms: Ms,
     graces: Graces,
-) -> Judged {
+) -> OrphanVerdict {
     if sandbox.is_foreign(stack_id) {
-        return Judged::Foreign;
+        return OrphanVerdict::Foreign;
     }
     let Some((_, generation, created_ms)) = origin(sandbox) else {
-        return Judged::Unknown;
+        return OrphanVerdict::Unknown;
     };
     match fate(record, generation, created_ms, now_ms, graces) {
-        Fate::Spared => Judged::Spared,
-        Fate::Kept => Judged::Kept,
-        Fate::TakenBack => Judged::TakenBack,
+        RecordVerdict::Spared => OrphanVerdict::Spared,
+        RecordVerdict::Kept => OrphanVerdict::Kept,
+        RecordVerdict::TakenBack => OrphanVerdict::TakenBack,
         // It may belong to another stack of this name: only a record of its thread says that it is ours.
-        Fate::Orphan if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) => {
-            Judged::Unknown
+        RecordVerdict::Orphan
+            if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) =>
+        {
+            OrphanVerdict::Unknown
         }
-        Fate::Orphan => Judged::Orphan,
+        RecordVerdict::Orphan => OrphanVerdict::Orphan,
     }
 }
 
@@ -83,7 +85,7 @@ pub async fn judge_all(
     sandboxes: &[Sandbox],
     now_ms: Ms,
     graces: Graces,
-) -> Vec<Result<Judged, StoreError>> {
+) -> Vec<Result<OrphanVerdict, StoreError>> {
     let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, graces);
     // Two generations of a sandbox share one record, and a batch must not ask for it twice.
     let owners: BTreeSet<SandboxKey> = sandboxes.iter().filter_map(owner).collect();
@@ -111,7 +113,7 @@ pub async fn judge(
     sandbox: &Sandbox,
     now_ms: Ms,
     graces: Graces,
-) -> Result<Judged, StoreError> {
+) -> Result<OrphanVerdict, StoreError> {
     let record = match suspected(sandbox, stack_id, now_ms, graces) {
         Some(key) => {
             let mut read = store.sandboxes(&BTreeSet::from([key.clone()])).await?;

@@ -10,8 +10,8 @@ use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::message::Body;
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::records::workspace::Workspace;
 
 use crate::performing::Performing;
@@ -61,7 +61,7 @@ impl Performing<'_> {
                 workspace: target.workspace.clone(),
             }));
         }
-        let tools = outside::tools_of(target.sandbox);
+        let tools = tool_sandbox::tools_of(target.sandbox);
         let record = self.record(&tools).await?;
         let Some(record) = record.filter(|record| record.phase == Phase::Active) else {
             return Ok(None);
@@ -81,8 +81,9 @@ impl Performing<'_> {
         agent: &SandboxKey,
         generation: u32,
     ) -> Result<(), Failure> {
-        let record = self.record(&outside::tools_of(agent)).await?;
-        let end = record.and_then(|record| outside::ended((agent, generation), &record, now_ms()));
+        let record = self.record(&tool_sandbox::tools_of(agent)).await?;
+        let end =
+            record.and_then(|record| tool_sandbox::ended((agent, generation), &record, now_ms()));
         let Some(message) = end else {
             return Ok(());
         };

@@ -9,7 +9,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::base::person::Membership;
 use bobbin_core::protocol::drive::Verdict;
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Overview;
 use bobbin_core::records::session::Session;
@@ -77,7 +77,7 @@ async fn change(
         by: wanted.by.clone(),
         reply: scope.reply.clone(),
         membership: Membership::default(),
-        want: Want::Configure { change: change.clone() },
+        want: ControlAction::Configure { change: change.clone() },
     };
     let settings = lane.store.settings(&scope.own.tenant()).await;
     let settings = settings.map_err(|e| e.failure())?;

@@ -14,14 +14,14 @@ mod follow;
 mod lifecycle;
 mod move_checkout;
 mod outgoing;
+mod outside_keys;
+mod probe_secrets;
 mod project;
 mod project_secrets;
-mod put_in;
 mod results;
 mod review;
 mod server;
 mod snapshots;
-mod vault;
 mod workspace;
 
 use std::collections::HashMap;
@@ -52,9 +52,9 @@ use capped::ServerCap;
 pub use carry::Wanted;
 pub(crate) use carry::{at, told};
 pub use outgoing::Moving;
+use outside_keys::OutsideKeys;
 pub use project_secrets::OpenedSecrets;
 use server::Starting;
-use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
 
 use crate::agents;
@@ -159,7 +159,7 @@ pub struct SandboxSettings {
 pub struct Sandboxes {
     settings: SandboxSettings,
     runtime: Arc<dyn Runtime>,
-    vault: Vault,
+    outside_keys: OutsideKeys,
     provider: Arc<dyn Provider>,
     http: Http,
     files: FileSources,
@@ -187,7 +187,7 @@ impl Sandboxes {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, HttpError> {
         Ok(Self {
-            vault: Vault::default(),
+            outside_keys: OutsideKeys::default(),
             http: server_http(provider.facts().base)?,
             provider,
             runtime,

@@ -21,7 +21,7 @@ use bobbin_core::records::session::Session;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, sealed_for};
-use bobbin_core::tenant::project_secrets::{SecretWish, secret_sealed_for};
+use bobbin_core::tenant::project_secrets::{SecretRequest, secret_sealed_for};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_core::tenant::setup_link::{Purpose, link_token};
 use bobbin_sandbox::{ErrorKind, Provider};
@@ -142,7 +142,7 @@ impl Tenants {
     pub async fn opened_secret(
         &self,
         tenant: &Tenant,
-        wish: &SecretWish,
+        wish: &SecretRequest,
         sealed: &str,
     ) -> Result<Secret, SealError> {
         self.open(sealed, &secret_sealed_for(&self.config.stack, tenant, wish)).await
@@ -168,7 +168,7 @@ impl Tenants {
         tenant: &Tenant,
         settings: &Settings,
         repository: &str,
-    ) -> Result<Vec<(SecretWish, Option<Secret>)>, Failure> {
+    ) -> Result<Vec<(SecretRequest, Option<Secret>)>, Failure> {
         let stored = settings.project_secrets.of(repository).into_iter().flatten();
         let opened = stored.map(|(name, secret)| async move {
             let wish = secret.wish(repository, name);

@@ -12,9 +12,9 @@ use bobbin_core::protocol::signals::{USED, signals};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Body;
-use bobbin_core::records::outside;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::session::Session;
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::Listed;
 
@@ -111,7 +111,7 @@ impl Live {
                 Err(failure) => Event::Failed(failure),
             },
             Effect::FindAgent { of } => match performing.record(of).await {
-                Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
+                Ok(agent) => Event::AgentFound(tool_sandbox::seen(agent.as_ref())),
                 Err(failure) => Event::Failed(failure),
             },
             Effect::FindPrebuild { builder } => match performing.prebuild(builder).await {

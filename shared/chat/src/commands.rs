@@ -5,18 +5,18 @@
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Want, WhichSandbox};
+use bobbin_core::records::control::{ControlAction, WhichSandbox};
 use bobbin_core::records::message::Work;
 use bobbin_core::tenant::commands::argument::{
     ALL, BODY, CONNECT, DISCONNECT, KEEP_FILES, NAME, SUBJECT,
 };
-use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
+use bobbin_core::tenant::commands::{Argument, ArgumentKind, Command, Reach, TABLE};
 use bobbin_core::tenant::repositories::usable_number;
 use bobbin_core::tenant::settings::DefaultKind;
-use bobbin_core::tenant::sign_in::ForgeWish;
+use bobbin_core::tenant::sign_in::ForgeRequest;
 use bobbin_core::text::{one_line, shorten};
 
-use crate::{Sought, review};
+use crate::{SuggestionKind, review};
 
 /// Maximum length of a shown value that is not a number.
 const NUMBER_UNITS_MAX: usize = 40;
@@ -53,7 +53,7 @@ pub(crate) fn numbered(typed: &str) -> Result<u64, NoNumber> {
 }
 
 /// The person who typed the command, and where.
-pub(crate) struct Typist<'a> {
+pub(crate) struct CommandSender<'a> {
     pub(crate) by: &'a Person,
     pub(crate) membership: &'a Membership,
     pub(crate) in_thread: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Typist<'a> {
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and only until it is queued")]
 pub(crate) enum Intent {
     /// A control message, ahead of what runs in the thread.
-    Control(Want),
+    Control(ControlAction),
     /// Work in the thread's order.
     Work(Work),
 }
@@ -77,18 +77,18 @@ impl Intent {
     pub(crate) fn of(
         command: Command,
         filled_in: &impl FilledIn,
-        typist: &Typist<'_>,
+        typist: &CommandSender<'_>,
     ) -> Result<Self, BadSandboxName> {
         let by = || typist.by.clone();
         let membership = || typist.membership.clone();
         Ok(Self::Control(match command {
-            Command::Diff => Want::Diff { turn: None },
+            Command::Diff => ControlAction::Diff { turn: None },
             Command::Pr => {
                 let step = review::asked(filled_in.text(SUBJECT), filled_in.text(BODY));
-                Want::Publish { step }
+                ControlAction::Publish { step }
             }
-            Command::Stop if filled_in.flag(ALL) => Want::StopAll,
-            Command::Stop => Want::Stop { turn: None },
+            Command::Stop if filled_in.flag(ALL) => ControlAction::StopAll,
+            Command::Stop => ControlAction::Stop { turn: None },
             Command::Reset => {
                 let keeps_files = filled_in.flag(KEEP_FILES);
                 let (by, membership) = (by(), membership());
@@ -98,34 +98,36 @@ impl Intent {
                 let name = filled_in.required(NAME).trim().parse()?;
                 return Ok(Self::Work(Work::Name { name, by: by(), membership: membership() }));
             }
-            Command::List => Want::Sandboxes { page: 0, in_thread: typist.in_thread },
+            Command::List => ControlAction::Sandboxes { page: 0, in_thread: typist.in_thread },
             Command::Connect => {
-                Want::Connect { to: sandbox(filled_in, NAME)?.map(WhichSandbox::Named) }
+                ControlAction::Connect { to: sandbox(filled_in, NAME)?.map(WhichSandbox::Named) }
             }
             Command::Destroy => {
                 let sandbox =
                     sandbox(filled_in, NAME)?.map_or(WhichSandbox::Here, WhichSandbox::Named);
-                Want::AskDestroy { sandbox }
+                ControlAction::AskDestroy { sandbox }
             }
-            Command::GitHub => Want::Forge { forge: account(filled_in) },
-            command => Want::Command { command },
+            Command::GitHub => ControlAction::Forge { forge: account(filled_in) },
+            command => ControlAction::Command { command },
         }))
     }
 
     /// Whether the command concerns the thread in which it was typed.
     pub(crate) fn needs_thread(&self, command: Command) -> bool {
-        let is_here =
-            matches!(self, Self::Control(Want::AskDestroy { sandbox: WhichSandbox::Here }));
+        let is_here = matches!(
+            self,
+            Self::Control(ControlAction::AskDestroy { sandbox: WhichSandbox::Here })
+        );
         is_here || command.row().reach == Reach::Thread
     }
 }
 
 /// What is wanted of the person's own account.
-fn account(filled_in: &impl FilledIn) -> ForgeWish {
+fn account(filled_in: &impl FilledIn) -> ForgeRequest {
     match filled_in.subcommand() {
-        Some(CONNECT) => ForgeWish::Connect,
-        Some(DISCONNECT) => ForgeWish::Disconnect,
-        _ => ForgeWish::Account,
+        Some(CONNECT) => ForgeRequest::Connect,
+        Some(DISCONNECT) => ForgeRequest::Disconnect,
+        _ => ForgeRequest::Account,
     }
 }
 
@@ -141,16 +143,16 @@ pub(crate) fn sandbox(
 }
 
 /// Suggestions for the argument with this name; `of` returns the kind of a default.
-pub(crate) fn sought(name: &str, of: impl Fn() -> Option<DefaultKind>) -> Option<Sought> {
+pub(crate) fn sought(name: &str, of: impl Fn() -> Option<DefaultKind>) -> Option<SuggestionKind> {
     let of_command = |argument: &'static Argument| match argument.takes {
-        Takes::Subcommand(arguments) => arguments,
+        ArgumentKind::Subcommand(arguments) => arguments,
         _ => std::slice::from_ref(argument),
     };
     let arguments = TABLE.iter().flat_map(|row| row.arguments).flat_map(of_command);
     arguments.filter(|argument| argument.name == name).find_map(|argument| match argument.takes {
-        Takes::Sandbox => Some(Sought::Sandbox),
-        Takes::Kind(kind) => Some(Sought::Choice(kind)),
-        Takes::Default => of().map(Sought::Choice),
+        ArgumentKind::Sandbox => Some(SuggestionKind::Sandbox),
+        ArgumentKind::Kind(kind) => Some(SuggestionKind::Choice(kind)),
+        ArgumentKind::Default => of().map(SuggestionKind::Choice),
         _ => None,
     })
 }

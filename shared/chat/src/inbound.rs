@@ -93,14 +93,14 @@ pub struct Lookup {
     /// Id of the person: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// Kind of values to suggest.
-    pub sought: Sought,
+    pub sought: SuggestionKind,
     /// Text typed so far.
     pub typed: String,
 }
 
 /// Kind of values that a person is looking for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sought {
+pub enum SuggestionKind {
     /// A repository, a model, an agent.
     Choice(DefaultKind),
     /// A named sandbox.

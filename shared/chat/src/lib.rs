@@ -16,7 +16,7 @@ pub use bobbin_http::HttpAnswer;
 pub use chat::{Chat, ChatSettings, FileSource, Home, Member, OverviewScope, Say};
 pub use chats::Chats;
 pub use endpoints::{BAD_SIGNATURE, EndpointSettings, Endpoints, RawRequest, Verifier};
-pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Repeat, Sought};
+pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Repeat, SuggestionKind};
 
 #[cfg(test)]
 mod recorded;

@@ -1,7 +1,7 @@
 //! Brings the next poll of a thread's run forward, so that nobody who acts on the run waits for the message's time.
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
-use bobbin_core::records::parked::{Forward, Wish};
+use bobbin_core::records::parked::{Forward, PollRequester};
 
 use crate::clock::now_ms;
 use crate::queue::Queues;
@@ -23,8 +23,8 @@ pub async fn bring_forward(
 ) -> Result<Forward, StoreError> {
     // A delivery that polls at this moment learns of a person's wish from the flag; for a nudge nothing is written.
     let (wish, found) = match mark {
-        None => (Wish::Person, store.want_poll(thread, now_ms()).await),
-        Some(mark) => (Wish::Daemon, store.parked(thread, mark).await),
+        None => (PollRequester::Person, store.want_poll(thread, now_ms()).await),
+        Some(mark) => (PollRequester::Daemon, store.parked(thread, mark).await),
     };
     let found = found.inspect_err(|error| {
         tracing::info!(event = "poll.not_forward", %thread, %error, "the next poll comes at its own time");

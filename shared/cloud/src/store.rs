@@ -15,28 +15,28 @@
 mod accounts;
 mod budgets;
 mod calls;
-mod concerned;
 mod direct;
 mod due;
 mod flags;
 mod items;
 mod layout;
 mod linked;
+mod operator_views;
 mod parked;
 mod sandboxes;
 mod setup;
 mod tenant;
 mod watched;
-mod whole;
+mod webhook_targets;
 
 pub use accounts::KeptAccount;
 pub use budgets::StoredSum;
 pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use linked::KeptLinked;
+pub use operator_views::ThreadsPage;
 pub use parked::Left;
 pub use watched::WatchedBy;
-pub use whole::ThreadsPage;
 
 use std::collections::BTreeMap;
 

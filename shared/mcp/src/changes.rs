@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::bounds::{UPLOAD_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::files::bytes;
 use crate::place::{
-    Came, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
+    CallResult, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
 };
 
 const WRITE: &str = include_str!("scripts/write.sh");
@@ -21,7 +21,7 @@ pub(crate) struct WriteFile {
 }
 
 /// `write_file`.
-pub(crate) async fn write(wanted: WriteFile, key: &str, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn write(wanted: WriteFile, key: &str, place: &dyn ToolPlace) -> CallResult {
     let WriteFile { path, content, mode } = wanted;
     let (path, mode) = (located(&path)?, checked(mode)?);
     fits(content.len(), WRITE_BYTES_MAX)?;
@@ -38,7 +38,7 @@ pub(crate) struct UploadFile {
 }
 
 /// `upload_file`.
-pub(crate) async fn upload(wanted: UploadFile, key: &str, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn upload(wanted: UploadFile, key: &str, place: &dyn ToolPlace) -> CallResult {
     let (path, mode) = (located(&wanted.path)?, checked(wanted.mode)?);
     let data = match (wanted.data, wanted.attachment) {
         (Some(data), None) => {
@@ -61,7 +61,7 @@ pub(crate) struct Edit {
 }
 
 /// `edit_file`.
-pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn ToolPlace) -> CallResult {
     let Edit { path, old, new } = wanted;
     let path = located(&path)?;
     if old.is_empty() {
@@ -118,7 +118,7 @@ async fn put(
     key: &str,
     (path, mode): (&str, String),
     data: Vec<u8>,
-) -> Came {
+) -> CallResult {
     let count = data.len();
     let ready = vec![(format!(".bobbin/ready/{key}"), data)];
     let laid = opened.provider.put_files(&opened.sandbox, ready).await;

@@ -9,7 +9,7 @@ use crate::bounds::{
     CALLS_KEPT, COMMAND_BYTES_MAX, COMMAND_MS, COMMAND_MS_MAX, LOOK_MS_MAX, LOOKS_A_SECOND,
     OUTPUT_BYTES_MAX, TEXT_LINES_MAX, VARIABLE_BYTES_MAX, VARIABLES_MAX, WAIT_MS, WAIT_MS_MAX,
 };
-use crate::place::{Came, ToolOutput, ToolPlace, located, script, variables};
+use crate::place::{CallResult, ToolOutput, ToolPlace, located, script, variables};
 
 const RUN: &str = include_str!("scripts/run.sh");
 /// Exit status of `timeout` when it has ended the command.
@@ -113,7 +113,7 @@ fn unknown(id: &str) -> String {
 }
 
 /// Starts it, if necessary, and waits for it.
-pub(crate) async fn run(run: CheckedCall, key: &str, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn run(run: CheckedCall, key: &str, place: &dyn ToolPlace) -> CallResult {
     let CheckedCall { what, wait_ms } = run;
     let opened = place.open().await?;
     let until = Instant::now() + Duration::from_millis(wait_ms);
@@ -189,7 +189,7 @@ impl<'a> SeenOutput<'a> {
         )
     }
 
-    fn told(&self, id: &str) -> Came {
+    fn told(&self, id: &str) -> CallResult {
         let (seconds, kept) = (self.seconds, lines(self.output));
         let output = match kept {
             Some(kept) => self.cut(&kept),

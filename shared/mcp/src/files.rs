@@ -10,7 +10,7 @@ use crate::bounds::{
     TEXT_LINES_MAX,
 };
 use crate::place::{
-    Came, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
+    CallResult, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
 };
 
 const LIST: &str = include_str!("scripts/list.sh");
@@ -36,7 +36,7 @@ pub(crate) async fn bytes(opened: &OpenedSandbox, path: &str) -> Result<Vec<u8>,
 }
 
 /// `read_file`.
-pub(crate) async fn read(wanted: ReadFile, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn read(wanted: ReadFile, place: &dyn ToolPlace) -> CallResult {
     let path = located(&wanted.path)?;
     let opened = place.open().await?;
     let bytes = bytes(&opened, &path).await?;
@@ -108,7 +108,7 @@ pub(crate) struct ListFiles {
 }
 
 /// `list_files`.
-pub(crate) async fn list(wanted: ListFiles, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn list(wanted: ListFiles, place: &dyn ToolPlace) -> CallResult {
     let path = located(&wanted.path)?;
     let opened = place.open().await?;
     let env = variables([
@@ -134,7 +134,7 @@ pub(crate) struct Search {
 }
 
 /// `search`.
-pub(crate) async fn search(wanted: Search, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn search(wanted: Search, place: &dyn ToolPlace) -> CallResult {
     let path = located(wanted.path.as_deref().unwrap_or("."))?;
     if wanted.pattern.contains('\0') || wanted.pattern.len() > OUTPUT_BYTES_MAX {
         return Err("The pattern is too long, or has a zero byte.".to_owned());
@@ -174,7 +174,7 @@ pub(crate) struct Port {
 }
 
 /// `get_url`.
-pub(crate) async fn url(wanted: &Port, place: &dyn ToolPlace) -> Came {
+pub(crate) async fn url(wanted: &Port, place: &dyn ToolPlace) -> CallResult {
     let opened = place.open().await?;
     let name = &opened.sandbox.name;
     let endpoint = opened.provider.endpoint(name, wanted.port).await;

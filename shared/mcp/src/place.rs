@@ -60,7 +60,7 @@ pub(crate) enum ToolOutput {
 }
 
 /// A call's content, or the error text.
-pub(crate) type Came = Result<ToolOutput, String>;
+pub(crate) type CallResult = Result<ToolOutput, String>;
 
 /// A valid path in the sandbox: absolute, or relative to its working directory.
 pub(crate) fn located(path: &str) -> Result<String, String> {

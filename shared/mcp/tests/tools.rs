@@ -132,23 +132,23 @@ async fn all() {
             println!("test tools::{} ... ok", stringify!($name));
         };
     }
-    step!(a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran);
-    step!(a_long_output_keeps_its_head_and_tail_and_the_whole_of_it_lies_in_the_sandbox);
-    step!(a_command_that_takes_long_goes_on_and_is_asked_for_again);
+    step!(command_tells_exit_code_output_and_context);
+    step!(long_output_keeps_ends_and_whole_file);
+    step!(long_command_continues_and_is_polled);
     step!(a_command_runs_once_however_often_its_call_arrives);
     step!(a_command_is_ended_after_its_time);
-    step!(a_file_is_written_read_and_edited_and_keeps_its_permissions);
+    step!(written_file_keeps_permissions_when_edited);
     step!(a_repeat_of_a_change_undoes_nothing_newer);
-    step!(bytes_are_uploaded_and_an_image_is_shown_as_one);
+    step!(uploaded_image_is_shown_as_image);
     step!(folders_are_listed_and_searched);
-    step!(what_a_clone_left_out_is_said_where_it_is_missed);
+    step!(missing_files_name_what_clone_left_out);
     step!(a_port_has_an_address);
-    step!(what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended);
+    step!(command_cut_by_stop_is_not_ended);
     drop(client);
     local.stop().await;
 }
 
-async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran(client: &Client) {
+async fn command_tells_exit_code_output_and_context(client: &Client) {
     let arguments = json!({"cmd": "echo \"$GREETING 'from' $(basename \"$PWD\")\"; env | grep -c BOBBIN_C; echo oh >&2; exit 3", "env": {"GREETING": "hi \"there\""}});
     let told = client.call("run_command", arguments).await.unwrap();
     assert_eq!(outcome(&told), "Exit code 3: hi \"there\" 'from' project\n0\noh");
@@ -165,9 +165,7 @@ async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran
     assert_eq!(told.unwrap_err(), "The folder to run it in does not exist.");
 }
 
-async fn a_long_output_keeps_its_head_and_tail_and_the_whole_of_it_lies_in_the_sandbox(
-    client: &Client,
-) {
+async fn long_output_keeps_ends_and_whole_file(client: &Client) {
     let told = client.run("seq 1 100000").await;
     assert!(told.starts_with("Exit code 0 after ") && told.ends_with("\n99999\n100000"), "{told}");
     assert!(told.len() < 48 * 1024 && told.contains("\n1\n2\n3\n"));
@@ -183,7 +181,7 @@ fn id_of(told: &str) -> String {
     behind.split(' ').next().unwrap().to_owned()
 }
 
-async fn a_command_that_takes_long_goes_on_and_is_asked_for_again(client: &Client) {
+async fn long_command_continues_and_is_polled(client: &Client) {
     let cmd = "echo began; while [ ! -f go ]; do sleep 0.1; done; echo ended";
     let told = client.call("run_command", json!({"cmd": cmd, "background": true})).await.unwrap();
     assert!(told.starts_with("It has been running for "), "{told}");
@@ -221,7 +219,7 @@ async fn a_command_is_ended_after_its_time(client: &Client) {
     );
 }
 
-async fn a_file_is_written_read_and_edited_and_keeps_its_permissions(client: &Client) {
+async fn written_file_keeps_permissions_when_edited(client: &Client) {
     let content = "#!/bin/sh\necho 'a $b \"c\"'\n";
     let wanted = json!({"path": "deep/er/run.sh", "content": content, "mode": "755"});
     let told = client.call("write_file", wanted).await.unwrap();
@@ -263,7 +261,7 @@ async fn a_repeat_of_a_change_undoes_nothing_newer(client: &Client) {
     assert_eq!(outcome(&client.run("ls ../.bobbin/ready | wc -l").await), "Exit code 0: 0");
 }
 
-async fn bytes_are_uploaded_and_an_image_is_shown_as_one(client: &Client) {
+async fn uploaded_image_is_shown_as_image(client: &Client) {
     // A picture of one dot.
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     client.call("upload_file", json!({"path": "dot.png", "data": data})).await.unwrap();
@@ -277,7 +275,7 @@ async fn bytes_are_uploaded_and_an_image_is_shown_as_one(client: &Client) {
     assert_eq!(told, "This file is not text: read it with run_command.");
 }
 
-async fn what_a_clone_left_out_is_said_where_it_is_missed(client: &Client) {
+async fn missing_files_name_what_clone_left_out(client: &Client) {
     let cloned = Client {
         provider: Arc::clone(&client.provider),
         name: client.name.clone(),
@@ -321,7 +319,7 @@ async fn a_port_has_an_address(client: &Client) {
     );
 }
 
-async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client: &Client) {
+async fn command_cut_by_stop_is_not_ended(client: &Client) {
     let told =
         client.call("run_command", json!({"cmd": "echo began; sleep 600", "wait_ms": 500})).await;
     let told = told.unwrap();

@@ -26,7 +26,7 @@ pub struct Exchange<'a> {
 
 /// What the description has to say of an exchange.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum ExchangeVerdict {
     /// It is not there.
     NoDescription,
     /// It has no such call.
@@ -45,16 +45,16 @@ pub enum Judged {
 /// # Panics
 /// When the description cannot be read.
 #[must_use]
-pub fn judge(exchange: &Exchange<'_>) -> Judged {
+pub fn judge(exchange: &Exchange<'_>) -> ExchangeVerdict {
     let Some(description) = description() else {
-        return Judged::NoDescription;
+        return ExchangeVerdict::NoDescription;
     };
     let method = exchange.method.to_lowercase();
     let routes = description["paths"].as_object().into_iter().flatten();
     let fitting =
         routes.filter(|(route, calls)| fits(route, exchange.path) && calls[&method].is_object());
     let Some((route, calls)) = fitting.min_by_key(|(route, _)| route.matches('{').count()) else {
-        return Judged::Unknown;
+        return ExchangeVerdict::Unknown;
     };
     let call = format!("{} {route}", exchange.method);
     let described = &calls[&method];
@@ -68,7 +68,7 @@ pub fn judge(exchange: &Exchange<'_>) -> Judged {
         }
     }
     wrong.extend(answer(&call, described, exchange));
-    Judged::Known { call, wrong }
+    ExchangeVerdict::Known { call, wrong }
 }
 
 fn answer(call: &str, described: &Value, exchange: &Exchange<'_>) -> Vec<String> {
@@ -144,9 +144,9 @@ mod tests {
 
     fn wrong(exchange: &Exchange<'_>) -> Option<Vec<String>> {
         match judge(exchange) {
-            Judged::NoDescription => None,
-            Judged::Unknown => Some(vec!["unknown".to_owned()]),
-            Judged::Known { wrong, .. } => Some(wrong),
+            ExchangeVerdict::NoDescription => None,
+            ExchangeVerdict::Unknown => Some(vec!["unknown".to_owned()]),
+            ExchangeVerdict::Known { wrong, .. } => Some(wrong),
         }
     }
 

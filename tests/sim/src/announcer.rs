@@ -10,7 +10,7 @@ use bobbin_core::records::flags::Queued;
 use bobbin_core::records::message::{Announce, Prompt};
 use bobbin_core::records::usage::Usage;
 
-use super::plan::{Deed, Out};
+use super::plan::{Out, PlannedEvent};
 use super::state::Inner;
 
 /// A step takes at most this long.
@@ -70,7 +70,7 @@ impl Inner {
     pub(super) fn announces_later(&mut self, place: usize, next: Option<Announcing>, late_ms: u64) {
         if let Some(next) = next {
             let key = (self.now_ms + late_ms, self.planned);
-            self.deeds.insert(key, (place, Deed::Announce(next)));
+            self.deeds.insert(key, (place, PlannedEvent::Announce(next)));
             self.planned += 1;
         }
     }

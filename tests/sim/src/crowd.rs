@@ -4,7 +4,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::{Limits, TenantLimits};
 use bobbin_core::records::outcome::Outcome;
 
-use super::plan::{Deed, START_MS, Trouble, prompt};
+use super::plan::{PlannedEvent, START_MS, Trouble, prompt};
 use super::state::{Looks, settled};
 use super::world::World;
 use crate::dice::Dice;
@@ -35,7 +35,7 @@ pub struct Crowd {
 
 /// The result of a crowd.
 #[derive(Debug, Clone, Copy)]
-pub struct Came {
+pub struct CrowdResult {
     /// Polls before all turns ran, and after.
     pub looks_before: Looks,
     pub looks: Looks,
@@ -49,7 +49,7 @@ impl Crowd {
     ///
     /// # Errors
     /// Broken promises: a poll that came later by more than its own interval, a lost turn, a Stop that waited.
-    pub fn run(&self) -> Result<Came, String> {
+    pub fn run(&self) -> Result<CrowdResult, String> {
         // All belong to two tenants.
         let tenant = TenantLimits { sandboxes: 0, ..TenantLimits::DEFAULT };
         let limits = Limits { tenant, ..Limits::DEFAULT };
@@ -68,10 +68,10 @@ impl Crowd {
             let id = turn(place);
             let message = world.message(place, &id, prompt(&id));
             let at_ms = dice.below(self.begin_within_ms());
-            world.plan(at_ms, place, Deed::Send(message));
+            world.plan(at_ms, place, PlannedEvent::Send(message));
         }
         for place in self.stopped() {
-            world.plan(self.stopped_at_ms(), place, Deed::Stop(turn(place)));
+            world.plan(self.stopped_at_ms(), place, PlannedEvent::Stop(turn(place)));
         }
         world.run(settled)?;
         world.settle();
@@ -90,7 +90,7 @@ impl Crowd {
         (0..self.turns).step_by(STOPPED_OF)
     }
 
-    fn judged(&self, world: &World) -> Result<Came, String> {
+    fn judged(&self, world: &World) -> Result<CrowdResult, String> {
         let inner = world.lock();
         let mut stopped_ms = 0;
         let mut last_prompted_ms: Ms = 0;
@@ -122,7 +122,7 @@ impl Crowd {
         if stopped_ms > STOP_MS_MAX {
             return Err(format!("a Stop took {stopped_ms} ms"));
         }
-        Ok(Came { looks_before: inner.looks_before, looks, calls: inner.calls, stopped_ms })
+        Ok(CrowdResult { looks_before: inner.looks_before, looks, calls: inner.calls, stopped_ms })
     }
 }
 

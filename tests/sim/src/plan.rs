@@ -67,7 +67,7 @@ impl Out {
 
 /// A person or the platform does something at a time.
 #[derive(Debug, Clone)]
-pub enum Deed {
+pub enum PlannedEvent {
     Send(Message),
     /// Stop for the turn with this id.
     Stop(String),

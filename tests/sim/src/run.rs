@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Waker};
 use bobbin_core::base::limits::HOLD_MS_MAX;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
 use bobbin_core::records::message::{Message, Work};
-use bobbin_core::records::parked::Wish;
+use bobbin_core::records::parked::PollRequester;
 
-use super::plan::Deed;
+use super::plan::PlannedEvent;
 use super::queue::{Entry, Group, give_back};
 use super::state::{Inner, Receipt};
 use super::sweeper::TICK_MS;
@@ -94,16 +94,16 @@ impl World {
         for (place, deed) in due.into_values() {
             inner.note(place, || format!("{deed:?}"));
             match deed {
-                Deed::Send(message) => inner.send(message),
-                Deed::Stop(turn) => inner.stop(place, &turn.as_str().into()),
-                Deed::StopAll => {
+                PlannedEvent::Send(message) => inner.send(message),
+                PlannedEvent::Stop(turn) => inner.stop(place, &turn.as_str().into()),
+                PlannedEvent::StopAll => {
                     let all = inner.places[place].all_turns();
                     if all.len() > 1 {
                         inner.met.insert("stop all");
                     }
                     inner.stop_all(place);
                 }
-                Deed::Now(turn) => {
+                PlannedEvent::Now(turn) => {
                     if inner.places[place].now(&turn.as_str().into()) {
                         inner.places[place].wish_for_running(now_ms);
                         let of_sandbox = false;
@@ -111,44 +111,46 @@ impl World {
                         inner.met.insert("wanted now");
                     }
                 }
-                Deed::Nudge(turn) => {
+                PlannedEvent::Nudge(turn) => {
                     let turn = turn.as_str().into();
-                    if inner.places[place].bring_forward(&turn, Wish::Daemon, now_ms) {
+                    if inner.places[place].bring_forward(&turn, PollRequester::Daemon, now_ms) {
                         let of_sandbox = false;
                         inner.touch(Group { place, of_sandbox });
                         inner.met.insert("nudged");
                     }
                 }
-                Deed::Lose => inner.places[place].home.lose(),
-                Deed::Hides(for_ms) => {
+                PlannedEvent::Lose => inner.places[place].home.lose(),
+                PlannedEvent::Hides(for_ms) => {
                     inner.places[place].home.hides(now_ms, now_ms + for_ms);
                     inner.met.insert("hidden");
                 }
-                Deed::ServerDies => inner.places[place].home.server_dies(now_ms),
-                Deed::Hangs => {
+                PlannedEvent::ServerDies => inner.places[place].home.server_dies(now_ms),
+                PlannedEvent::Hangs => {
                     inner.places[place].home.hangs();
                     inner.met.insert("hung");
                 }
-                Deed::Cut(for_ms) => {
+                PlannedEvent::Cut(for_ms) => {
                     inner.places[place].home.cut(now_ms + for_ms);
                     inner.met.insert("cut");
                 }
-                Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
-                Deed::Crowded(for_ms) => inner.crowded_until_ms = now_ms + for_ms,
-                Deed::Idle(for_ms) => inner.idle_until_ms = now_ms + for_ms,
-                Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
-                Deed::Mode(mode) => inner.runtime = mode,
-                Deed::Tools => inner.tools(place, Use::Calls, self.limits.sandbox.idle_pause_ms),
-                Deed::Chooses(mode) => {
+                PlannedEvent::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
+                PlannedEvent::Crowded(for_ms) => inner.crowded_until_ms = now_ms + for_ms,
+                PlannedEvent::Idle(for_ms) => inner.idle_until_ms = now_ms + for_ms,
+                PlannedEvent::Out(what, for_ms) => inner.goes_out(what, for_ms),
+                PlannedEvent::Mode(mode) => inner.runtime = mode,
+                PlannedEvent::Tools => {
+                    inner.tools(place, Use::Calls, self.limits.sandbox.idle_pause_ms)
+                }
+                PlannedEvent::Chooses(mode) => {
                     let name = mode.map(|mode| mode.name().to_owned());
                     inner.places[place].settings.defaults.runtime = name;
                 }
-                Deed::Announce(at) => inner.announces(place, at),
-                Deed::Press { id, is_oldest } => inner.press(place, &id, is_oldest),
-                Deed::AtForge(what) => inner.at_forge(place, what),
-                Deed::FilesChange => inner.files_change(place),
-                Deed::Opens(are_open) => inner.opens(place, are_open),
-                Deed::Rest => {}
+                PlannedEvent::Announce(at) => inner.announces(place, at),
+                PlannedEvent::Press { id, is_oldest } => inner.press(place, &id, is_oldest),
+                PlannedEvent::AtForge(what) => inner.at_forge(place, what),
+                PlannedEvent::FilesChange => inner.files_change(place),
+                PlannedEvent::Opens(are_open) => inner.opens(place, are_open),
+                PlannedEvent::Rest => {}
             }
         }
         for place in clocked.iter().copied() {

@@ -27,7 +27,6 @@ use bobbin_core::records::given_secrets::GivenSecrets;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Attachment, Message};
-use bobbin_core::records::outside::AgentSeen;
 use bobbin_core::records::prebuild::Prebuild;
 use bobbin_core::records::publication::{
     ActEnd, Opened, Outgoing, Presser, PullRequestAct, PullRequestSeen, PushEnd,
@@ -41,6 +40,7 @@ use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen, StepEnd};
+use bobbin_core::records::tool_sandbox::AgentSeen;
 use bobbin_core::tenant::budgets::MicroUsd;
 use bobbin_core::tenant::capped_keys::KeyLimit;
 use bobbin_core::tenant::catalogue::AgentOptions;

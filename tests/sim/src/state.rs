@@ -20,7 +20,7 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use super::announcer::Announcing;
 use super::due::Due;
 use super::home::{Caller, Home};
-use super::plan::{Deed, Late, Out, START_MS, Trouble};
+use super::plan::{Late, Out, PlannedEvent, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
 use super::thread::SimThread;
 use super::transitions::Transition;
@@ -125,7 +125,7 @@ pub struct Inner {
     /// When a thread (by place) asked for a wake-up.
     pub(super) wake_ups: BinaryHeap<Reverse<(Ms, usize)>>,
     /// By time, then in planned order.
-    pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,
+    pub(super) deeds: BTreeMap<(Ms, usize), (usize, PlannedEvent)>,
     pub(super) planned: usize,
     pub sweeps_sent: u64,
     /// No worker runs before this time.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use bobbin_core::base::ids::{Ms, TurnId};
 use bobbin_core::base::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
-use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
+use bobbin_core::protocol::decide::orphan::{Graces, RecordVerdict, fate};
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::records::message::{Message, Work};
 
@@ -164,14 +164,14 @@ impl World {
                     let now_ms = world.lock().now_ms;
                     let judged = record.as_ref().map(|session| &session.sandbox);
                     match fate(judged, generation, created_ms, now_ms, graces) {
-                        Fate::Spared | Fate::Kept => continue,
-                        Fate::TakenBack => {
+                        RecordVerdict::Spared | RecordVerdict::Kept => continue,
+                        RecordVerdict::TakenBack => {
                             let mut inner = world.lock();
                             inner.met.insert("asked to take back");
                             Self::asks_to_look(&mut inner, place);
                             continue;
                         }
-                        Fate::Orphan => {}
+                        RecordVerdict::Orphan => {}
                     }
                     world.hunts(token, false).await;
                     {

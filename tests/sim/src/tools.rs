@@ -2,11 +2,11 @@
 
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::message::Message;
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::{InUse, SandboxRecord};
-use bobbin_core::shown::tools::{SandboxStanding, Site};
+use bobbin_core::records::tool_sandbox;
+use bobbin_core::shown::tools::{SandboxStanding, ToolSandbox};
 
-use super::plan::{Deed, Out};
+use super::plan::{Out, PlannedEvent};
 use super::state::Inner;
 use crate::promises::Fact;
 
@@ -22,7 +22,7 @@ pub enum Use {
 impl Inner {
     /// The place of the second sandbox of the agent at this place.
     pub fn second_of(&mut self, at: usize) -> usize {
-        let tools = outside::tools_of(&self.key_of(at));
+        let tools = tool_sandbox::tools_of(&self.key_of(at));
         self.place_of(tools.thread())
     }
 
@@ -53,7 +53,10 @@ impl Inner {
         match late_ms {
             0 => self.send(message),
             _ => {
-                self.deeds.insert((self.now_ms + late_ms, self.planned), (at, Deed::Send(message)));
+                self.deeds.insert(
+                    (self.now_ms + late_ms, self.planned),
+                    (at, PlannedEvent::Send(message)),
+                );
                 self.planned += 1;
             }
         }
@@ -76,8 +79,11 @@ impl Inner {
         }
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone().unwrap_or_default();
-        let site =
-            Site { key: &outside::tools_of(&key), record: &record, agent: Some((&key, &agent)) };
+        let site = ToolSandbox {
+            key: &tool_sandbox::tools_of(&key),
+            record: &record,
+            agent: Some((&key, &agent)),
+        };
         if how == Use::Comes {
             return site.expected(now_ms);
         }
@@ -97,7 +103,8 @@ impl Inner {
     pub(super) fn is_left_outside(&mut self, at: usize) -> Option<bool> {
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone()?;
-        let is_up = Site { key: &self.key_of(second), record: &record, agent: None }.standing()
+        let is_up = ToolSandbox { key: &self.key_of(second), record: &record, agent: None }
+            .standing()
             == SandboxStanding::Up;
         is_up.then(|| self.runs(second, &record, self.now_ms))
     }
@@ -148,8 +155,8 @@ impl Inner {
         let Some(record) = &here.home.record else {
             return 0;
         };
-        let is_over = record.tooling.tools.is_none() && !outside::is_wanted_by(record);
-        let tools = outside::tools_of(&self.key_of(at));
+        let is_over = record.tooling.tools.is_none() && !tool_sandbox::is_wanted_by(record);
+        let tools = tool_sandbox::tools_of(&self.key_of(at));
         let second = self.known(tools.thread());
         match second.filter(|_| is_over || here.ends_both) {
             Some(second) => self.places[second].home.sandboxes.len() as u64,

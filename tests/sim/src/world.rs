@@ -16,7 +16,7 @@ use bobbin_core::records::control::Operation;
 use bobbin_core::records::message::{Message, Work};
 
 use super::forge;
-use super::plan::{Deed, START_MS, Trouble};
+use super::plan::{PlannedEvent, START_MS, Trouble};
 use super::state::Inner;
 use super::thread::SimThread;
 use crate::promises::Fact;
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Plans an action at a place, `after_ms` from the start.
-    pub fn plan(&self, after_ms: u64, place: usize, deed: Deed) {
+    pub fn plan(&self, after_ms: u64, place: usize, deed: PlannedEvent) {
         let mut inner = self.lock();
         let at = (START_MS + after_ms, inner.planned);
         inner.planned += 1;

@@ -2,7 +2,7 @@
 
 use bobbin_chat::{HttpAnswer, Inbound};
 use bobbin_core::base::ids::Tenant;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Body, Work};
 use serde_json::Value;
 
@@ -70,7 +70,10 @@ fn worked_on(body: &Body, tenant: &str) {
         }
         Body::Open(open) => (Tenant::discord(&open.guild), &open.prompt.by),
         Body::Control(control) => {
-            assert!(!matches!(control.want, Want::Halt { .. }), "nobody outside may halt a turn");
+            assert!(
+                !matches!(control.want, ControlAction::Halt { .. }),
+                "nobody outside may halt a turn"
+            );
             (control.thread.tenant(), &control.by)
         }
         Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),
@@ -86,7 +89,7 @@ fn worked_on(body: &Body, tenant: &str) {
 pub(super) fn only_a_word(inbound: &Inbound) -> bool {
     match &inbound.enqueue {
         None => true,
-        Some(Body::Control(control)) => matches!(control.want, Want::Say { .. }),
+        Some(Body::Control(control)) => matches!(control.want, ControlAction::Say { .. }),
         Some(Body::Overview(overview)) => overview.refused.is_some() && overview.change.is_none(),
         Some(_) => false,
     }

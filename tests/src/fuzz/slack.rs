@@ -4,7 +4,7 @@ use bobbin_chat::Inbound;
 use bobbin_chat::slack::{self, App};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::Limits;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Body, Overview, Surface, Work};
 use bobbin_core::tenant::access::Policy;
 
@@ -35,7 +35,7 @@ pub(super) fn commands(input: &[u8]) {
     let answered = entered(slack::commands, input);
     let quiet = match &answered.enqueue {
         None | Some(Body::Overview(_)) => true,
-        Some(Body::Control(control)) => matches!(control.want, Want::Configure { .. }),
+        Some(Body::Control(control)) => matches!(control.want, ControlAction::Configure { .. }),
         Some(_) => false,
     };
     assert!(quiet, "a slash command starts and ends nothing: {answered:?}");

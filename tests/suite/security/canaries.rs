@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::names::{sandbox_name, sandbox_password};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::budgets::BudgetKind;
@@ -430,7 +430,7 @@ async fn buried(world: &World, platform: Platform) {
         by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
         reply,
         membership: Membership::default(),
-        want: Want::Command { command: Command::Status },
+        want: ControlAction::Command { command: Command::Status },
     };
     let body = Body::Control(control);
     let queue_url = world.deployment.control_queue_url.replace("Control.", "ControlDead.");

@@ -11,7 +11,7 @@ use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId, digest};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::operate::{Outlook, outlook};
-use bobbin_core::records::control::{Control, Operation, Want};
+use bobbin_core::records::control::{Control, ControlAction, Operation};
 use bobbin_core::records::message::{Body, Message, Reply, Work};
 use bobbin_core::records::sandbox::{Operated, SandboxRecord, Sharing};
 use bobbin_core::records::session::Session;
@@ -257,7 +257,7 @@ async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
         by: Person { id: String::new(), name: OPERATOR.to_owned() },
         reply: Reply::Nobody,
         membership: Membership::default(),
-        want: Want::Halt { turn: turn.clone() },
+        want: ControlAction::Halt { turn: turn.clone() },
     };
     let sent = queues.send(&Body::Control(control)).await;
     sent.map_err(|e| format!("{e}. The sandbox is unchanged: try again.").into())

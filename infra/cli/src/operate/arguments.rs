@@ -19,7 +19,7 @@ pub use self::sandbox::{
     Act, Connect, Create, Destroy, GivenSandbox, ListSandboxes, OpenTools, Orphans, SandboxCommand,
     SandboxLog, SetupKey, TakeSnapshot,
 };
-use super::meant::GivenThread;
+use super::find_thread::GivenThread;
 use super::task::{SendId, TaskChannel, channel};
 use crate::time::duration_ms;
 

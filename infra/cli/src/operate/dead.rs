@@ -7,7 +7,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetterQueues};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::decide::replay::{self, Replay};
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Body, thread_of_group};
 use serde::Serialize;
 
@@ -152,26 +152,26 @@ fn kind(body: &Body) -> String {
         Body::DeadLetters(_) => "dead letters",
         Body::Forge(_) => "forge hint",
         Body::Control(control) => match control.want {
-            Want::Stop { .. } => "stop",
-            Want::StopAll => "stop all",
-            Want::Halt { .. } => "halt",
-            Want::Now { .. } => "send now",
-            Want::Withdraw { .. } => "withdraw",
-            Want::Diff { .. } => "diff",
-            Want::SetUpLog { .. } => "set-up log",
-            Want::Configure { .. } => "configure",
-            Want::OwnKey { .. } => "own key",
-            Want::Forge { .. } => "forge",
-            Want::Command { command } => command.row().name,
-            Want::Again { .. } => "run again",
-            Want::Help { .. } => "help",
-            Want::Say { .. } => "say",
-            Want::Settle { .. } => "decision",
-            Want::Sandboxes { .. } => "sandboxes",
-            Want::Connect { .. } => "connect",
-            Want::Publish { .. } => "pull request",
-            Want::AskDestroy { .. } => "destroy?",
-            Want::Operate { operation, .. } => operation.word(),
+            ControlAction::Stop { .. } => "stop",
+            ControlAction::StopAll => "stop all",
+            ControlAction::Halt { .. } => "halt",
+            ControlAction::Now { .. } => "send now",
+            ControlAction::Withdraw { .. } => "withdraw",
+            ControlAction::Diff { .. } => "diff",
+            ControlAction::SetUpLog { .. } => "set-up log",
+            ControlAction::Configure { .. } => "configure",
+            ControlAction::OwnKey { .. } => "own key",
+            ControlAction::Forge { .. } => "forge",
+            ControlAction::Command { command } => command.row().name,
+            ControlAction::Again { .. } => "run again",
+            ControlAction::Help { .. } => "help",
+            ControlAction::Say { .. } => "say",
+            ControlAction::Settle { .. } => "decision",
+            ControlAction::Sandboxes { .. } => "sandboxes",
+            ControlAction::Connect { .. } => "connect",
+            ControlAction::Publish { .. } => "pull request",
+            ControlAction::AskDestroy { .. } => "destroy?",
+            ControlAction::Operate { operation, .. } => operation.word(),
         },
     }
     .to_owned()

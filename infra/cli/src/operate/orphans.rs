@@ -1,6 +1,6 @@
 //! `orphans`: sandboxes without an owner, by the sweeper's own rule.
 
-use bobbin_app::orphans::{Judged, judge};
+use bobbin_app::orphans::{OrphanVerdict, judge};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{Deletion, ErrorKind};
@@ -26,7 +26,9 @@ struct OrphansAnswer<'a> {
 /// Finds orphans, and deletes them on request.
 pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
     let mut found = sandboxes::found(stack, None).await?;
-    found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != SandboxState::Gone);
+    found.retain(|one| {
+        one.judged == OrphanVerdict::Orphan && one.sandbox.state != SandboxState::Gone
+    });
     let mut answer = OrphansAnswer {
         orphans: found.iter().map(|one| &one.line).collect(),
         destroyed: Vec::new(),
@@ -68,7 +70,7 @@ async fn destroy(stack: &Stack, one: &FoundSandbox) -> Result<bool, String> {
     let judged =
         judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits.sandbox).into())
             .await;
-    if judged.map_err(|e| e.to_string())? != Judged::Orphan {
+    if judged.map_err(|e| e.to_string())? != OrphanVerdict::Orphan {
         return Ok(false);
     }
     match one.provider.delete(Deletion::Found(&one.sandbox)).await {

@@ -13,7 +13,7 @@ use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
 
 use super::arguments::GivenSandbox;
-use super::meant::GivenThread;
+use super::find_thread::GivenThread;
 use super::named::{record, tenants, unread};
 use super::show;
 use super::stack::Stack;

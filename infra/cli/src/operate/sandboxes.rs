@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_app::orphans::{Judged, judged, origin};
+use bobbin_app::orphans::{OrphanVerdict, judged, origin};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::StoreError;
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
@@ -89,7 +89,7 @@ pub struct FoundSandbox {
     /// Output, in JSON and as a row.
     pub line: SandboxLine,
     /// The sweeper's judgement.
-    pub judged: Judged,
+    pub judged: OrphanVerdict,
 }
 
 /// Lists this stack's sandboxes at the provider, judged by the records, which are read afterwards.
@@ -140,7 +140,7 @@ fn judge(
     record: Result<Option<SandboxRecord>, ()>,
 ) -> FoundSandbox {
     let judged = match &record {
-        Err(()) => Judged::Unknown,
+        Err(()) => OrphanVerdict::Unknown,
         Ok(record) => {
             let graces = (&stack.limits.sandbox).into();
             judged(&sandbox, &stack.id, record.as_ref(), now_ms(), graces)
@@ -157,7 +157,7 @@ fn judge(
     }
 }
 
-fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> SandboxLine {
+fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &OrphanVerdict) -> SandboxLine {
     let owner = sandbox.owner();
     let is_live = owner.as_ref().zip(record).is_some_and(|((_, generation), record)| {
         record.generation == *generation && record.is_alive()
@@ -173,11 +173,11 @@ fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> S
         },
         created_at_ms: origin(sandbox).map(|(_, _, created_ms)| created_ms),
         belongs: match judged {
-            Judged::Unknown | Judged::Foreign => "unknown",
-            Judged::Orphan => "orphan",
-            Judged::Kept | Judged::TakenBack => "vanished",
-            Judged::Spared if is_live => "live",
-            Judged::Spared => "young",
+            OrphanVerdict::Unknown | OrphanVerdict::Foreign => "unknown",
+            OrphanVerdict::Orphan => "orphan",
+            OrphanVerdict::Kept | OrphanVerdict::TakenBack => "vanished",
+            OrphanVerdict::Spared if is_live => "live",
+            OrphanVerdict::Spared => "young",
         },
         ..SandboxLine::default()
     }

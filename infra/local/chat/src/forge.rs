@@ -2,7 +2,7 @@
 //!
 //! Promised: answers and bodies are bounded, a press that began is ended, and a refusal says what to do.
 
-use crate::forge_pane::{ForgePane, PaneAnswer, PaneWish};
+use crate::forge_pane::{ForgePane, PaneAnswer, PaneRequest};
 use crate::hub::Hub;
 use crate::json::JsonFields;
 use crate::limits::{
@@ -70,7 +70,7 @@ pub async fn act(State(hub): State<Arc<Hub>>, body: Body) -> Response {
     answered(done)
 }
 
-async fn wish(body: Body) -> Result<PaneWish, Refused> {
+async fn wish(body: Body) -> Result<PaneRequest, Refused> {
     let raw = to_bytes(body, FORGE_WISH_BYTES_MAX).await.map_err(|_| {
         let told = format!("This is longer than {FORGE_WISH_BYTES_MAX} bytes. Use a shorter name.");
         (StatusCode::PAYLOAD_TOO_LARGE, told)
@@ -82,17 +82,17 @@ async fn wish(body: Body) -> Result<PaneWish, Refused> {
 }
 
 /// How the refusal of a press begins and ends.
-fn not_done(wish: &PaneWish) -> (&'static str, &'static str) {
+fn not_done(wish: &PaneRequest) -> (&'static str, &'static str) {
     const LOOK: &str = "Look at its state again, or open it on the forge.";
     match wish {
-        PaneWish::Create { .. } => (
+        PaneRequest::Create { .. } => (
             "The repository was not made",
             "Choose a name that is not taken, of at most 100 letters, digits, “.”, “_” and “-”.",
         ),
-        PaneWish::Ready { .. } => ("It was not marked as ready for review", LOOK),
-        PaneWish::Merge { .. } => ("It was not merged", LOOK),
-        PaneWish::Close { .. } => ("It was not closed", LOOK),
-        PaneWish::Open { .. } => ("It was not opened", "Choose it in the list again."),
+        PaneRequest::Ready { .. } => ("It was not marked as ready for review", LOOK),
+        PaneRequest::Merge { .. } => ("It was not merged", LOOK),
+        PaneRequest::Close { .. } => ("It was not closed", LOOK),
+        PaneRequest::Open { .. } => ("It was not opened", "Choose it in the list again."),
     }
 }
 

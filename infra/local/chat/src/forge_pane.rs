@@ -14,13 +14,13 @@ pub trait ForgePane: Send + Sync + 'static {
     /// A pull request of `owner/name` as an object with `body` and `files`.
     fn pull_request(&self, repository: String, number: u64) -> PaneAnswer<'_>;
     /// Does what a person pressed, and answers what the page needs to go on.
-    fn act(&self, wish: PaneWish) -> PaneAnswer<'_>;
+    fn act(&self, wish: PaneRequest) -> PaneAnswer<'_>;
 }
 
 /// What a person presses in the pane, as the page sends it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum PaneWish {
+pub enum PaneRequest {
     /// Makes a repository with a first commit; answers its `repository`.
     Create {
         /// Its name, without an owner.

@@ -35,7 +35,7 @@ mod slack;
 mod store;
 
 pub use access::login_url;
-pub use forge_pane::{ForgePane, PaneAnswer, PaneWish};
+pub use forge_pane::{ForgePane, PaneAnswer, PaneRequest};
 pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 pub use limits::INGRESS_ANSWER_MS_MAX;
 pub use seeds::Seeds;

@@ -20,7 +20,7 @@ use crate::record::{
     App, Code, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord,
     Token,
 };
-use crate::reviews::Talk;
+use crate::reviews::Discussion;
 use crate::seeds::ForgeIdentity;
 use crate::settings::ForgeSettings;
 use crate::webhooks::faults::HookFaults;
@@ -49,7 +49,7 @@ pub(crate) struct ForgeState {
     #[serde(default)]
     pub(crate) checks: Checks,
     #[serde(default)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: Discussion,
     pub(crate) identity: Option<ForgeIdentity>,
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_runs_again_once_however_often_it_is_pressed() {
+    fn repeated_presses_run_a_turn_once() {
         let id = |thread: &str, turn: &str| {
             again_id(&ThreadKey::discord("1", thread).expect("a key"), &turn.into())
         };

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_shown_as_the_chat_shows_them_and_people_by_their_ids() {
+    fn channels_follow_the_chat_people_are_ids() {
         let discord = ThreadKey::discord("1", "2").expect("a key");
         let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
         assert_eq!(named(&discord, SettingsList::Channels, "20"), "<#20>");

@@ -19,7 +19,7 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let meant = match to {
             None | Some(WhichSandbox::Here) => None,
-            Some(which) => match self.meant(control, which, found).await? {
+            Some(which) => match self.find_sandbox(control, which, found).await? {
                 Ok((key, _)) => Some(key),
                 Err(words) => return self.chat.answer(&control.reply, &words).await,
             },

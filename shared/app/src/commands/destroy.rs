@@ -19,7 +19,7 @@ impl Lane<'_> {
         found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let (key, record) = match self.meant(control, which, found).await? {
+        let (key, record) = match self.find_sandbox(control, which, found).await? {
             Ok(meant) => meant,
             Err(words) => return self.chat.answer(&control.reply, &words).await,
         };

@@ -10,7 +10,7 @@ use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::linked::LinkedAccount;
 use bobbin_core::tenant::settings::Settings;
 use bobbin_core::tenant::setup_link::{Purpose, StoredLink};
-use bobbin_core::tenant::sign_in::{ForgeWish, SignInFound, StoredSignIn};
+use bobbin_core::tenant::sign_in::{ForgeRequest, SignInFound, StoredSignIn};
 use bobbin_core::text::span;
 
 use super::setup::NO_PAGE;
@@ -30,26 +30,28 @@ impl Lane<'_> {
     pub(super) async fn at_forge(
         &self,
         control: &Control,
-        wish: &ForgeWish,
+        wish: &ForgeRequest,
         settings: Settings,
         arrival: Arrival,
     ) -> Result<(), Failure> {
         let now_ms = arrival.now_ms;
         let words = match wish {
-            ForgeWish::SignedIn { link, press } => {
+            ForgeRequest::SignedIn { link, press } => {
                 return self.signed_in(control, link, press).await;
             }
-            ForgeWish::Pressed { link } => {
+            ForgeRequest::Pressed { link } => {
                 return self.pressed(control, link, settings, arrival).await;
             }
-            ForgeWish::Bind => self.bind_link(control, now_ms).await?,
-            ForgeWish::Unbind { owner } => self.unbind(control, owner.as_deref(), settings).await?,
-            ForgeWish::Connect => {
+            ForgeRequest::Bind => self.bind_link(control, now_ms).await?,
+            ForgeRequest::Unbind { owner } => {
+                self.unbind(control, owner.as_deref(), settings).await?
+            }
+            ForgeRequest::Connect => {
                 let words = "The link works once, for anybody who has it, so do not pass it on.";
                 self.sign_in_link(control, (Purpose::ConnectAccount, words), now_ms).await?
             }
-            ForgeWish::Account => self.account(control, now_ms).await?,
-            ForgeWish::Disconnect => self.disconnect(control, now_ms).await?,
+            ForgeRequest::Account => self.account(control, now_ms).await?,
+            ForgeRequest::Disconnect => self.disconnect(control, now_ms).await?,
         };
         self.answer_done(control, arrival, &words).await
     }

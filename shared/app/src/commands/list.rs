@@ -7,11 +7,11 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::Control;
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, SandboxesPage};
 
-use super::meant::here;
+use super::find_sandbox::here;
 use crate::control::Lane;
 
 /// Records read for one list.
@@ -31,7 +31,7 @@ impl Lane<'_> {
         let here = here(found);
         let keys: BTreeSet<_> = names
             .iter()
-            .filter(|(name, key)| outside::is_seen_from(here.as_ref(), (name, key)))
+            .filter(|(name, key)| tool_sandbox::is_seen_from(here.as_ref(), (name, key)))
             .take(LISTED_MAX)
             .map(|(_, key)| key.clone())
             .collect();

@@ -24,7 +24,7 @@ impl Lane<'_> {
         found: &Loaded,
         arrival: Arrival,
     ) -> Result<(), Failure> {
-        let (key, record) = match self.meant(control, which, found).await? {
+        let (key, record) = match self.find_sandbox(control, which, found).await? {
             Ok(meant) => meant,
             Err(words) => return self.chat.answer(&control.reply, &words).await,
         };

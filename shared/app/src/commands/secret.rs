@@ -8,7 +8,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::records::control::Control;
 use bobbin_core::tenant::commands::Command;
-use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish, usable_value};
+use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretRequest, usable_value};
 use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange, change_words};
 use bobbin_core::tenant::setup_link::Purpose;
 use bobbin_core::text::span;
@@ -24,7 +24,7 @@ impl Lane<'_> {
     pub(super) async fn secret_link(
         &self,
         control: &Control,
-        wish: &SecretWish,
+        wish: &SecretRequest,
         settings: &Settings,
         now_ms: Ms,
     ) -> Result<String, Failure> {
@@ -65,7 +65,7 @@ impl Lane<'_> {
     pub(super) async fn secret_entered(
         &self,
         control: &Control,
-        wish: &SecretWish,
+        wish: &SecretRequest,
         (sealed, since_ms): (String, Ms),
         mut settings: Settings,
     ) -> Result<String, Failure> {

@@ -7,7 +7,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
-use bobbin_core::tenant::project_secrets::{SecretWish, project_of};
+use bobbin_core::tenant::project_secrets::{SecretRequest, project_of};
 
 use crate::control::Lane;
 
@@ -39,7 +39,7 @@ impl Lane<'_> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         let said = sandboxes.set_up_log(&session.sandbox_key(), session.sandbox.generation).await;
         let words = match said {
-            Ok(said) => self.shown(control, found, session, &said).await?,
+            Ok(said) => self.log_words(control, found, session, &said).await?,
             Err(Failure::SandboxGone) => GONE.to_owned(),
             Err(Failure::SandboxDown { .. }) => PAUSED.to_owned(),
             Err(failure) => return Err(failure),
@@ -48,7 +48,7 @@ impl Lane<'_> {
     }
 
     /// What is shown of the output: nothing of the project's secrets that its steps could read.
-    async fn shown(
+    async fn log_words(
         &self,
         control: &Control,
         found: &Loaded,
@@ -63,9 +63,9 @@ impl Lane<'_> {
 }
 
 /// Says why nothing is shown if a value is not known that the output may hold.
-fn shown_beside(said: &str, secrets: &[(SecretWish, Option<Secret>)]) -> String {
+fn shown_beside(said: &str, secrets: &[(SecretRequest, Option<Secret>)]) -> String {
     let unopened = secrets.iter().find(|(wish, value)| wish.set_up && value.is_none());
-    if let Some((SecretWish { name, .. }, _)) = unopened {
+    if let Some((SecretRequest { name, .. }, _)) = unopened {
         return format!(
             "The set-up's output is not shown: it may hold the secret `{name}`, whose value cannot be opened. Ask a manager to store `{name}` again, and start a new sandbox. This output is in the sandbox, in `.bobbin/set-up`."
         );
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn output_that_may_hold_an_unopened_secret_is_not_shown() {
-        let wish = |name: &str, set_up| SecretWish {
+        let wish = |name: &str, set_up| SecretRequest {
             repository: "acme/api".to_owned(),
             name: name.to_owned(),
             hosts: Vec::new(),

@@ -5,7 +5,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::ask::{Ask, Choice};
 use bobbin_core::records::control::Control;
-use bobbin_core::shown::asks::{self, Ruling};
+use bobbin_core::shown::asks::{self, DecisionEffect};
 
 use crate::control::{Lane, place};
 use crate::sandboxes::WorkTarget;
@@ -24,11 +24,13 @@ impl Lane<'_> {
         let record = session.as_ref().map(|session| (session, flags));
         let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
         let (generation, ask, settlement) = match ruling {
-            Ruling::Mark { generation, ask, settlement } => (generation, ask, settlement),
-            Ruling::TellAgent { generation, ask, choice } => {
+            DecisionEffect::Mark { generation, ask, settlement } => (generation, ask, settlement),
+            DecisionEffect::TellAgent { generation, ask, choice } => {
                 return self.carry_out(control, found, generation, (ask, &choice)).await;
             }
-            Ruling::TellPerson(words) => return self.chat.answer(&control.reply, &words).await,
+            DecisionEffect::TellPerson(words) => {
+                return self.chat.answer(&control.reply, &words).await;
+            }
         };
         let first = self
             .store

@@ -15,8 +15,8 @@ use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyState as Stored, KeyWish, OwnKey, line};
-use bobbin_core::tenant::project_secrets::SecretWish;
+use bobbin_core::tenant::own_keys::{KeyState as Stored, OwnKey, OwnKeyRequest, line};
+use bobbin_core::tenant::project_secrets::SecretRequest;
 use bobbin_core::tenant::settings::{NotChanged, Settings, places};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink, link_id};
 use bobbin_core::text::span;
@@ -45,7 +45,7 @@ impl Lane<'_> {
     pub(super) async fn own_key(
         &self,
         control: &Control,
-        wish: &KeyWish,
+        wish: &OwnKeyRequest,
         settings: Settings,
         arrival: Arrival,
     ) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ impl Lane<'_> {
     async fn answer_own_key(
         &self,
         control: &Control,
-        wish: &KeyWish,
+        wish: &OwnKeyRequest,
         settings: Settings,
         now_ms: Ms,
     ) -> SetupResult {
@@ -71,16 +71,16 @@ impl Lane<'_> {
         }
         let of = |provider: &str| Key::of_tenant(provider);
         match wish {
-            KeyWish::Show => self.shown(control, settings, now_ms).await,
-            KeyWish::Enter { provider } => match of(provider) {
+            OwnKeyRequest::Show => self.shown(control, settings, now_ms).await,
+            OwnKeyRequest::Enter { provider } => match of(provider) {
                 Some(key) => self.linked(control, key, now_ms).await,
                 None => Ok(UNKNOWN.to_owned()),
             },
-            KeyWish::Remove { provider } => match of(provider) {
+            OwnKeyRequest::Remove { provider } => match of(provider) {
                 Some(key) => self.removed(control, key, settings).await,
                 None => Ok(UNKNOWN.to_owned()),
             },
-            KeyWish::Check { link } => self.checked(control, link, settings, now_ms).await,
+            OwnKeyRequest::Check { link } => self.checked(control, link, settings, now_ms).await,
         }
     }
 
@@ -105,7 +105,7 @@ impl Lane<'_> {
     pub(super) async fn make_link(
         &self,
         control: &Control,
-        (purpose, sign_in, secret): (Purpose, Option<String>, Option<SecretWish>),
+        (purpose, sign_in, secret): (Purpose, Option<String>, Option<SecretRequest>),
         now_ms: Ms,
     ) -> Result<Option<String>, Failure> {
         let tenant = control.thread.tenant();

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_share_a_sandbox_are_shown_as_the_chat_shows_them() {
+    fn sharing_threads_are_shown_as_chat_links() {
         let discord = |id: &str| ThreadKey::discord("1", id).expect("a key");
         let sandbox = SandboxRecord {
             phase: Phase::Active,

@@ -66,18 +66,18 @@ pub struct Wanted<'a> {
 
 /// What a name stands for at the forge.
 #[derive(Debug, Default)]
-struct Tip {
+struct RemoteRef {
     /// The branch; `None` for a tag and a commit.
     branch: Option<String>,
     /// The commit; `None` in an empty repository.
     commit: Option<ObjectId>,
     /// The pull request whose head it is.
-    pull: Option<PullTip>,
+    pull: Option<RemotePull>,
 }
 
 /// What comes with the head of a pull request.
 #[derive(Debug)]
-struct PullTip {
+struct RemotePull {
     number: u64,
     /// The branch into which it is to be merged.
     into: String,
@@ -85,7 +85,7 @@ struct PullTip {
     into_commit: ObjectId,
 }
 
-impl Tip {
+impl RemoteRef {
     fn at(branch: Option<String>, commit: Option<ObjectId>) -> Self {
         Self { branch, commit, pull: None }
     }
@@ -176,7 +176,7 @@ impl Sandboxes {
         let script = Script { provider: &*self.provider, address, store, to, of };
         let look = async {
             let sandbox = self.find_running(target.sandbox, target.generation).await?;
-            let there = script.run(&sandbox, &Tip::default(), "look", LOOK).await?;
+            let there = script.run(&sandbox, &RemoteRef::default(), "look", LOOK).await?;
             Ok::<_, NotCarried>((sandbox, there))
         };
         let tip = async {
@@ -185,7 +185,7 @@ impl Sandboxes {
                 // A branch of that name is not meant.
                 (CarriedTo::Submodule(_), Some(commit)) => {
                     let commit = commit.parse().map_err(|_| unusable("its commit"))?;
-                    Ok(Tip::at(None, Some(commit)))
+                    Ok(RemoteRef::at(None, Some(commit)))
                 }
                 _ => tip(forge, &at, &repository.branch, wanted).await,
             }
@@ -377,7 +377,7 @@ async fn tip(
     at: &RepositoryAt,
     default: &str,
     wanted: Option<&str>,
-) -> Result<Tip, NotCarried> {
+) -> Result<RemoteRef, NotCarried> {
     let name = wanted.unwrap_or(default);
     let branch = RefName::branch(name).map_err(|_| unusable("the name of its branch"))?;
     let tag = format!("refs/tags/{name}");
@@ -386,11 +386,11 @@ async fn tip(
     let branch = (wanted.is_none() || refs.refs.contains_key(branch.as_str()))
         .then(|| (name.to_owned(), found(branch.as_str())));
     if let Some((branch, commit)) = branch {
-        return Ok(Tip::at(Some(branch), commit));
+        return Ok(RemoteRef::at(Some(branch), commit));
     }
     let commit = found(&tag).or_else(|| name.parse().ok());
     let told = NotCarried::Told(NotCloned::NoRef);
-    commit.map(|commit| Tip::at(None, Some(commit))).ok_or(told)
+    commit.map(|commit| RemoteRef::at(None, Some(commit))).ok_or(told)
 }
 
 /// Looks up the head of a pull request, which is in its base's repository wherever its branch is.
@@ -398,7 +398,7 @@ async fn pull_tip(
     forge: &dyn Forge,
     at: &RepositoryAt,
     pull: Option<&GivenPull>,
-) -> Result<Tip, NotCarried> {
+) -> Result<RemoteRef, NotCarried> {
     let told = || NotCarried::Told(NotCloned::NoRef);
     let pull = pull.ok_or_else(told)?;
     let head = format!("refs/pull/{}/head", pull.number);
@@ -409,8 +409,8 @@ async fn pull_tip(
     let newest = found(into.as_str()).filter(|_| pull.state == PullRequestState::Open);
     let into_commit = newest.or_else(|| pull.into_commit.parse().ok()).ok_or_else(told)?;
     let commit = found(&head).ok_or_else(told)?;
-    let pull = PullTip { number: pull.number, into: pull.into.clone(), into_commit };
-    Ok(Tip { branch: None, commit: Some(commit), pull: Some(pull) })
+    let pull = RemotePull { number: pull.number, into: pull.into.clone(), into_commit };
+    Ok(RemoteRef { branch: None, commit: Some(commit), pull: Some(pull) })
 }
 
 /// Whether the script says that the head of this pull request is what was brought.
@@ -466,7 +466,7 @@ impl Script<'_> {
     async fn run(
         &self,
         sandbox: &Sandbox,
-        Tip { branch, commit, pull }: &Tip,
+        RemoteRef { branch, commit, pull }: &RemoteRef,
         pieces: &str,
         within: Duration,
     ) -> Result<ScriptOutput, NotCarried> {
@@ -477,7 +477,7 @@ impl Script<'_> {
             CarriedTo::Submodule(folder) => (folder, &nothing),
             CarriedTo::Beside(folder) => (&nothing, folder),
         };
-        let of_pull = |part: fn(&PullTip) -> String| pull.as_ref().map(part).unwrap_or_default();
+        let of_pull = |part: fn(&RemotePull) -> String| pull.as_ref().map(part).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.address.to_owned()),
             ("BOBBIN_STORE".to_owned(), self.store.clone()),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn link_in_the_place_of_a_prebuild_is_not_followed() {
+    fn link_replacing_a_prebuild_is_not_followed() {
         let kept = prebuild();
         let planted = "mkdir outside && echo theirs >outside/changed.txt && cp -a builder thread && rm -rf thread/project && ln -s ../outside thread/project";
         assert!(sh(kept.path(), planted, "").status.success());

@@ -10,7 +10,7 @@ use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{Deletion, ErrorKind, ProviderResult, Sandbox, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::vault::names;
+use super::outside_keys::names;
 use super::{RunContext, Sandboxes};
 
 /// Observations within the time after which a sandbox is to be observed, and the shortest pause between two of them.

@@ -301,14 +301,9 @@ fn not_started(
         failed.extend(unrun(steps, why));
     }
     let ended = ends(&ran.text).into_iter().zip(steps).enumerate();
-    failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(
-        |(nth, (end, step))| FailedStep {
-            name: step.name.clone(),
-            end,
-            is_unrun: false,
-            log: start_log(nth),
-        },
-    ));
+    failed.extend(ended.filter(|(_, (end, _))| *end != StepEnd::Done).map(|(nth, (end, step))| {
+        FailedStep { name: step.name.clone(), end, is_unrun: false, log: start_log(nth) }
+    }));
     failed
 }
 

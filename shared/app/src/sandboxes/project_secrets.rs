@@ -13,12 +13,12 @@ use bobbin_core::records::given_secrets::{
     GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
 };
 use bobbin_core::tenant::project_networks::{NetworkAccess, ProjectNetwork, REGISTRIES};
-use bobbin_core::tenant::project_secrets::SecretWish;
+use bobbin_core::tenant::project_secrets::SecretRequest;
 use bobbin_http::host_of;
 use bobbin_sandbox::{HostedSecret, Placeholder, Sandbox, Secrets};
 
 use super::Sandboxes;
-use super::vault::names;
+use super::outside_keys::names;
 
 /// Variable of the secret that a sandbox gets so that it can get others.
 const FIRST: &str = "BOBBIN_FIRST_SECRET";
@@ -33,7 +33,7 @@ pub struct OpenedSecrets {
     /// Hosts of the forge.
     pub forge: Vec<String>,
     /// Each one; `None` instead of a value that does not open.
-    pub all: Vec<(SecretWish, Option<Secret>)>,
+    pub all: Vec<(SecretRequest, Option<Secret>)>,
 }
 
 /// Whether a sandbox's network was limited before.
@@ -97,7 +97,7 @@ impl Sandboxes {
     ) -> Result<PlacedSecrets, Failure> {
         let mut placed = PlacedSecrets::default();
         placed.given.revision.clone_from(&secrets.revision);
-        let mut withhold = |wish: &SecretWish, why| {
+        let mut withhold = |wish: &SecretRequest, why| {
             placed.given.withheld.push(WithheldSecret { name: wish.name.clone(), why });
         };
         let mut hosted = Vec::new();
@@ -114,7 +114,7 @@ impl Sandboxes {
                 Some(value) => hosted.push((wish, self.hosted(sandbox, wish, value))),
             }
         }
-        let (wishes, hosted): (Vec<&SecretWish>, Vec<HostedSecret>) = hosted.into_iter().unzip();
+        let (wishes, hosted): (Vec<&SecretRequest>, Vec<HostedSecret>) = hosted.into_iter().unzip();
         let kept = match (self.provider.facts().secrets, sandbox.has_placeholders()) {
             _ if hosted.is_empty() => return Ok(placed),
             // A sandbox without any placeholder gets no others while it runs.
@@ -133,7 +133,7 @@ impl Sandboxes {
         };
         match kept {
             Ok(kept) => {
-                let given = |wish: &SecretWish| GivenSecret {
+                let given = |wish: &SecretRequest| GivenSecret {
                     name: wish.name.clone(),
                     hosts: wish.hosts.clone(),
                 };
@@ -215,7 +215,7 @@ impl Sandboxes {
         }))
     }
 
-    fn hosted(&self, sandbox: &Sandbox, wish: &SecretWish, value: &Secret) -> HostedSecret {
+    fn hosted(&self, sandbox: &Sandbox, wish: &SecretRequest, value: &Secret) -> HostedSecret {
         let value = value.expose();
         HostedSecret {
             variable: wish.name.clone(),

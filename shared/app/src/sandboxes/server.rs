@@ -17,8 +17,8 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::capped::{NewKey, ServerCap, ServerKey};
+use super::outside_keys::names;
 use super::project_secrets::{OpenedSecrets, PlacedSecrets, WasLimited, is_refusal};
-use super::vault::names;
 use super::{RunContext, Sandboxes};
 
 /// Longest time for the script, which ends an unresponsive server and creates a repository.

@@ -247,7 +247,7 @@ async fn slow(scene: &Scene, turn: &str) -> PromptIds {
     ids
 }
 
-pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scene: &mut Scene) {
+pub(super) async fn effects_of_a_thread_use_its_workspace(scene: &mut Scene) {
     with_repository(scene).await;
     let of_the_first = session(scene).await;
     // Another thread, which shares the sandbox.

@@ -3,7 +3,7 @@
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::tenant::commands::argument::{BODY, SUBJECT};
 use bobbin_core::tenant::commands::{
-    Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as help_of,
+    Argument, ArgumentKind, CommandRow, TABLE, Topic, WhoMay, Writing, help as help_of,
 };
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::settings::VALUE_BYTES_MAX;
@@ -66,38 +66,40 @@ fn options(arguments: &[Argument]) -> Vec<Value> {
 
 fn option(argument: &Argument) -> Value {
     let kind = match argument.takes {
-        Takes::Subcommand(_) => 1,
-        Takes::Flag => 5,
-        Takes::Person => 6,
-        Takes::Channel => 7,
-        Takes::Role => 8,
-        Takes::File => 11,
+        ArgumentKind::Subcommand(_) => 1,
+        ArgumentKind::Flag => 5,
+        ArgumentKind::Person => 6,
+        ArgumentKind::Channel => 7,
+        ArgumentKind::Role => 8,
+        ArgumentKind::File => 11,
         _ => 3,
     };
     let mut option = json!({"type": kind, "name": argument.name, "description": argument.about});
     let bounds = match argument.takes {
-        Takes::Subcommand(arguments) => {
+        ArgumentKind::Subcommand(arguments) => {
             option["options"] = json!(options(arguments));
             return option;
         }
-        Takes::Task => json!({"min_length": 1, "max_length": OPTION_TEXT_UNITS_MAX}),
-        Takes::NewName => json!({"min_length": 1, "max_length": NAME_CHARS_MAX}),
-        Takes::Sandbox | Takes::Kind(_) | Takes::Default => {
+        ArgumentKind::Task => json!({"min_length": 1, "max_length": OPTION_TEXT_UNITS_MAX}),
+        ArgumentKind::NewName => json!({"min_length": 1, "max_length": NAME_CHARS_MAX}),
+        ArgumentKind::Sandbox | ArgumentKind::Kind(_) | ArgumentKind::Default => {
             json!({"max_length": VALUE_BYTES_MAX, "autocomplete": true})
         }
-        Takes::Text => json!({"max_length": match argument.name {
+        ArgumentKind::Text => json!({"max_length": match argument.name {
             SUBJECT => SUBJECT_CHARS_MAX,
             BODY => BODY_CHARS_MAX,
             _ => VALUE_BYTES_MAX,
         }}),
-        Takes::OneOf(values) => json!({"choices": choices(values.iter().copied())}),
-        Takes::KeyOwner => {
+        ArgumentKind::OneOf(values) => json!({"choices": choices(values.iter().copied())}),
+        ArgumentKind::KeyOwner => {
             let keys = Key::OF_TENANTS.into_iter();
             let values = keys.filter_map(|key| Some((key.brand(), key.provider()?)));
             json!({"choices": choices(values.chain([("GitHub", OWNERS)]))})
         }
-        Takes::Channel => json!({"channel_types": TASK_CHANNELS}),
-        Takes::File | Takes::Flag | Takes::Role | Takes::Person => json!({}),
+        ArgumentKind::Channel => json!({"channel_types": TASK_CHANNELS}),
+        ArgumentKind::File | ArgumentKind::Flag | ArgumentKind::Role | ArgumentKind::Person => {
+            json!({})
+        }
     };
     option["required"] = json!(argument.required);
     for (name, bound) in bounds.as_object().into_iter().flatten() {

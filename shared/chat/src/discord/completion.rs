@@ -13,10 +13,10 @@ use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
 use super::configure;
 use super::interaction::InvokedCommand;
 use crate::commands::sought;
-use crate::{HttpAnswer, KnownValues, Lookup, Sought};
+use crate::{HttpAnswer, KnownValues, Lookup, SuggestionKind};
 
 /// The text being typed and its kind; `None` if there are no suggestions for it.
-pub(super) fn typed(command: &InvokedCommand) -> Option<(Sought, String)> {
+pub(super) fn typed(command: &InvokedCommand) -> Option<(SuggestionKind, String)> {
     let focused = command.focused()?;
     let sought = sought(&focused.name, || configure::kind(command))?;
     let typed = focused.value.as_ref().and_then(Value::as_str);
@@ -32,8 +32,8 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &KnownValues) -> H
         return super::answer::no_choices();
     }
     let choices = match lookup.sought {
-        Sought::Choice(kind) => values(kind, &lookup.typed, &known.catalogue),
-        Sought::Sandbox => sandboxes(&lookup.typed, known),
+        SuggestionKind::Choice(kind) => values(kind, &lookup.typed, &known.catalogue),
+        SuggestionKind::Sandbox => sandboxes(&lookup.typed, known),
     };
     HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
 }
@@ -74,7 +74,7 @@ fn values(kind: DefaultKind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
 mod tests {
     use bobbin_core::base::ids::Tenant;
     use bobbin_core::base::person::Membership;
-    use bobbin_core::tenant::glance::Glance;
+    use bobbin_core::tenant::sandbox_hint::SandboxHint;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -84,7 +84,7 @@ mod tests {
             tenant: Tenant::discord("1"),
             membership: Membership { channel: "20".to_owned(), ..Membership::default() },
             user: "4".to_owned(),
-            sought: Sought::Choice(kind),
+            sought: SuggestionKind::Choice(kind),
             typed: typed.to_owned(),
         }
     }
@@ -139,8 +139,11 @@ mod tests {
     #[test]
     fn sandbox_suggestions_show_state_if_permitted() {
         let name = |name: &str| name.parse::<SandboxName>().expect("a name");
-        let glance =
-            |state: &str, last_used_ms| Glance { state: state.to_owned(), last_used_ms, in_use: 0 };
+        let glance = |state: &str, last_used_ms| SandboxHint {
+            state: state.to_owned(),
+            last_used_ms,
+            in_use: 0,
+        };
         let mut catalogue = Catalogue::default();
         catalogue.note_sandbox(&name("backend"), glance("stopped", 1_000));
         catalogue.note_sandbox(&name("frontend"), glance("running", 61_000));
@@ -150,8 +153,10 @@ mod tests {
             names: ["backend", "admin", "frontend"].map(name).to_vec(),
             now_ms: 121_000,
         };
-        let lookup =
-            |typed: &str| Lookup { sought: Sought::Sandbox, ..lookup(DefaultKind::Repo, typed) };
+        let lookup = |typed: &str| Lookup {
+            sought: SuggestionKind::Sandbox,
+            ..lookup(DefaultKind::Repo, typed)
+        };
         let open = Settings::default();
         assert_eq!(
             shown(&lookup(""), &open, &known),
@@ -173,12 +178,12 @@ mod tests {
         let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
         assert_eq!(
             read(json!({"options": [option("model", "ant", true)]})),
-            Some((Sought::Choice(DefaultKind::Model), "ant".to_owned()))
+            Some((SuggestionKind::Choice(DefaultKind::Model), "ant".to_owned()))
         );
         let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
         assert_eq!(
             read(within(json!([option("what", "agent", false), option("value", "", true)]))),
-            Some((Sought::Choice(DefaultKind::Agent), String::new()))
+            Some((SuggestionKind::Choice(DefaultKind::Agent), String::new()))
         );
         assert_eq!(read(within(json!([option("value", "", true)]))), None);
         assert_eq!(read(json!({"options": [option("prompt", "x", true)]})), None);

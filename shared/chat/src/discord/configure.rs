@@ -10,7 +10,7 @@ use bobbin_core::tenant::commands::argument::{
     SHOW, VALUE, WHAT,
 };
 use bobbin_core::tenant::project_networks::NetworkAccess;
-use bobbin_core::tenant::project_secrets::{SecretWish, hosts};
+use bobbin_core::tenant::project_secrets::{SecretRequest, hosts};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange, SettingsList};
 
 use super::interaction::InvokedCommand;
@@ -82,7 +82,7 @@ fn secret(command: &InvokedCommand) -> Result<SettingsChange, Cow<'static, str>>
     if command.flag(REMOVE) {
         return Ok(SettingsChange::RemoveSecret { repository, name });
     }
-    Ok(SettingsChange::Secret(SecretWish {
+    Ok(SettingsChange::Secret(SecretRequest {
         repository,
         name,
         hosts: hosts(command.text(HOSTS).unwrap_or_default()),
@@ -230,7 +230,7 @@ mod tests {
         ]);
         assert_eq!(
             asked("secret", wish),
-            Ok(SettingsChange::Secret(SecretWish {
+            Ok(SettingsChange::Secret(SecretRequest {
                 repository: "acme/api".to_owned(),
                 name: "NPM_TOKEN".to_owned(),
                 hosts: vec!["a.example.com".to_owned(), "*.b.example.com".to_owned()],

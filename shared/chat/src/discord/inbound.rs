@@ -7,7 +7,7 @@ mod request;
 mod sandboxes;
 
 use bobbin_core::base::ids::Ms;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::Work;
 use bobbin_core::tenant::commands::{Command, Reach};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use super::commands::{SEND, help};
 use super::interaction::{Interaction, InvokedCommand};
 use super::verify::verify;
 use super::{answer, configure};
-use crate::commands::{Intent, Typist};
+use crate::commands::{CommandSender, Intent};
 use crate::endpoints::{EndpointSettings, Endpoints, RawRequest, Verifier};
 use crate::{HttpAnswer, Inbound};
 
@@ -166,7 +166,7 @@ impl AdmittedInteraction<'_> {
             Command::Config => match configure::change(filled_in) {
                 Ok(change) => Ok(self.control(
                     self.here()?,
-                    Want::Configure { change },
+                    ControlAction::Configure { change },
                     answer::deferred_word(),
                     "discord: settings",
                 )),
@@ -183,8 +183,11 @@ impl AdmittedInteraction<'_> {
         if command.row().reach == Reach::Thread {
             self.thread()?;
         }
-        let typist =
-            Typist { by: &self.by, membership: &self.membership, in_thread: self.in_thread() };
+        let typist = CommandSender {
+            by: &self.by,
+            membership: &self.membership,
+            in_thread: self.in_thread(),
+        };
         let intent = Intent::of(command, filled_in, &typist)
             .or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))?;
         let thread = if intent.needs_thread(command) { self.thread()? } else { self.here()? };

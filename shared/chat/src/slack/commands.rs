@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{BadSandboxName, Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Reach;
@@ -15,7 +15,7 @@ use super::help::{CONFIG_HELP, SETUP_HELP, help, sandbox_help};
 use super::limits::ECHO_CHARS_MAX;
 use super::words::{budget, command as read, config, owners, place, setup};
 use crate::Inbound;
-use crate::commands::{Intent, Typist};
+use crate::commands::{CommandSender, Intent};
 
 /// Placeholder for the thread in the key of something that belongs to a channel only: no message has this `ts`.
 pub(super) const NO_THREAD: &str = "0";
@@ -81,15 +81,19 @@ impl Typed<'_> {
             "status" => return self.overview(),
             "config" => match (config(rest, self.channel), budget(rest)) {
                 (Some(change), _) | (_, Some(Ok(change))) => {
-                    return self.control(Want::Configure { change }, "config");
+                    return self.control(ControlAction::Configure { change }, "config");
                 }
                 (_, Some(Err(wrong))) => (wrong.to_string(), "unusable budget"),
                 (None, None) => (CONFIG_HELP.to_owned(), "config help"),
             },
             "setup" => match (place(rest, self.channel), owners(rest), setup(rest)) {
-                (Some(change), ..) => return self.control(Want::Configure { change }, "provider"),
-                (_, Some(forge), _) => return self.control(Want::Forge { forge }, "owners"),
-                (.., Some(key)) => return self.control(Want::OwnKey { key }, "keys"),
+                (Some(change), ..) => {
+                    return self.control(ControlAction::Configure { change }, "provider");
+                }
+                (_, Some(forge), _) => {
+                    return self.control(ControlAction::Forge { forge }, "owners");
+                }
+                (.., Some(key)) => return self.control(ControlAction::OwnKey { key }, "keys"),
                 (None, None, None) => (SETUP_HELP.to_owned(), "keys help"),
             },
             first => match self.intent(words) {
@@ -126,10 +130,10 @@ your running tasks.",
     }
 
     /// The request of a command outside threads. `None`: it concerns a thread, or these words are not a command.
-    fn intent(&self, words: &str) -> Option<Result<(Want, &'static str), BadSandboxName>> {
+    fn intent(&self, words: &str) -> Option<Result<(ControlAction, &'static str), BadSandboxName>> {
         let (command, said) = read(words, &[Reach::Thread, Reach::Anywhere, Reach::Tenant])?;
         let membership = Membership::default();
-        let typist = Typist { by: &self.by, membership: &membership, in_thread: false };
+        let typist = CommandSender { by: &self.by, membership: &membership, in_thread: false };
         match Intent::of(command, &said, &typist) {
             Ok(intent) if intent.needs_thread(command) => None,
             Ok(Intent::Control(want)) => Some(Ok((want, command.row().name))),
@@ -158,7 +162,7 @@ your running tasks.",
         accept(Body::Overview(overview), "overview")
     }
 
-    fn control(self, want: Want, note: &'static str) -> Inbound {
+    fn control(self, want: ControlAction, note: &'static str) -> Inbound {
         let Ok(thread) = ThreadKey::slack(self.tenant, self.channel, NO_THREAD) else {
             return malformed("The ids of the command are not valid.");
         };

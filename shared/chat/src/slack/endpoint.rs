@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{Ms, ThreadKey, digest};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::tenant::access::Policy;
 use serde_json::{Map, Value, json};
@@ -161,7 +161,7 @@ impl Asked {
         admission(policy, &self.team, external, &self.channel, &self.by.id)
     }
 
-    pub(super) fn control(self, want: Want) -> Body {
+    pub(super) fn control(self, want: ControlAction) -> Body {
         Body::Control(Control {
             id: self.id,
             thread: self.thread,
@@ -173,7 +173,7 @@ impl Asked {
     }
 
     pub(super) fn say(self, text: impl Into<String>) -> Body {
-        self.control(Want::Say { text: text.into() })
+        self.control(ControlAction::Say { text: text.into() })
     }
 }
 

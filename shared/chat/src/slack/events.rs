@@ -3,7 +3,7 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Attachment, Body, Message, Prompt, Quote, Reply, Work};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
@@ -17,7 +17,7 @@ use super::limits::FILES_MAX;
 use super::types::{EventPayload, Id, SlackEvent, SlackFile};
 use super::who::AccessDecision;
 use super::words::{MENTIONED, Remainder, chosen, command, mentions, typed};
-use crate::commands::{Intent, Typist};
+use crate::commands::{CommandSender, Intent};
 use crate::{HttpAnswer, Inbound};
 
 /// Handles a request of the Events API. Retries are treated like first attempts: the first may have been lost, and the
@@ -162,7 +162,7 @@ fn said(
         Err(unusable) => return take(asked.say(unusable.to_string()), "unusable option"),
     };
     if text.is_empty() && attachments.is_empty() {
-        return take(asked.control(Want::Help { text: help() }), "empty mention");
+        return take(asked.control(ControlAction::Help { text: help() }), "empty mention");
     }
     let task = RequestedTask { text, attachments, wants, quotes: Vec::new() };
     prompt(asked, task, now_ms)
@@ -205,16 +205,16 @@ fn deleted(
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
-    take(asked.control(Want::Withdraw { turn: turn.into() }), "message deleted")
+    take(asked.control(ControlAction::Withdraw { turn: turn.into() }), "message deleted")
 }
 
 /// A command after the mention.
 fn commanded(asked: Asked, command: Command, words: &Remainder, now_ms: Ms) -> Inbound {
     let note = command.row().name;
     if command == Command::Help {
-        return take(asked.control(Want::Help { text: help() }), note);
+        return take(asked.control(ControlAction::Help { text: help() }), note);
     }
-    let typist = Typist { by: &asked.by, membership: &asked.membership, in_thread: true };
+    let typist = CommandSender { by: &asked.by, membership: &asked.membership, in_thread: true };
     match Intent::of(command, words, &typist) {
         Ok(Intent::Control(want)) => take(asked.control(want), note),
         Ok(Intent::Work(work)) => take(
@@ -301,6 +301,6 @@ fn stopped(
     match asked.admission(&app.policy, envelope.external(event)) {
         AccessDecision::Stranger => nothing("unknown tenant"),
         AccessDecision::Refused(why) => take(asked.say(why), "refused by policy"),
-        AccessDecision::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
+        AccessDecision::Admitted => take(asked.control(ControlAction::Stop { turn: None }), "stop"),
     }
 }

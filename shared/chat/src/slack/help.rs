@@ -1,7 +1,7 @@
 //! Slack's help texts. Plain words with backticks: they go through the same rendering as everything else.
 
 use bobbin_core::tenant::commands::{
-    CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as help_of,
+    ArgumentKind, CommandRow, Reach, Spoken, TABLE, Topic, Writing, help as help_of,
 };
 
 /// Help of `/bobbin config`.
@@ -49,7 +49,7 @@ running tasks in a channel, {}",
 pub(super) fn sandbox_help() -> String {
     let in_thread = |row: &CommandRow| match row.spoken {
         Spoken::Words(words) if row.reach == Reach::Thread && words.starts_with("sandbox ") => {
-            let named = |takes| matches!(takes, Takes::NewName | Takes::Sandbox);
+            let named = |takes| matches!(takes, ArgumentKind::NewName | ArgumentKind::Sandbox);
             let name = row.arguments.iter().any(|argument| named(argument.takes));
             Some(format!("`{words}{}`, ", if name { " NAME" } else { "" }))
         }
@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn the_help_names_each_choice() {
         let chosen = Command::Sandbox.row().arguments.iter();
-        for argument in chosen.filter(|one| !matches!(one.takes, Takes::Task | Takes::File)) {
+        for argument in
+            chosen.filter(|one| !matches!(one.takes, ArgumentKind::Task | ArgumentKind::File))
+        {
             assert!(CHOICES.contains(&format!("`{}:", argument.name)), "{}", argument.name);
         }
     }

@@ -4,7 +4,7 @@
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::tenant::access::{Policy, Refusal};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
@@ -179,10 +179,12 @@ fn stop(
     };
     match admission(policy, team, external, channel, &by.id) {
         AccessDecision::Stranger => nothing("unknown tenant"),
-        AccessDecision::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
+        AccessDecision::Refused(text) => {
+            take(control(ControlAction::Say { text }, by), "refused by policy")
+        }
         AccessDecision::Admitted => {
             let turn = Some(turn.into());
-            take(control(Want::Stop { turn }, by), "stop")
+            take(control(ControlAction::Stop { turn }, by), "stop")
         }
     }
 }

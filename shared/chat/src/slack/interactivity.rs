@@ -4,7 +4,7 @@ use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::ask::{Choice, Field};
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Quote, Reply};
 use bobbin_core::records::publication::PullRequestAct;
 
@@ -74,51 +74,51 @@ pub fn interactivity(
 }
 
 /// The request of a known button.
-fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want> {
+fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<ControlAction> {
     let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
-        return Some(Want::Stop { turn: Some(value.into()) });
+        return Some(ControlAction::Stop { turn: Some(value.into()) });
     }
     if action.action_id == STOP_ALL_ACTION {
-        return Some(Want::StopAll);
+        return Some(ControlAction::StopAll);
     }
     if action.action_id == NOW_ACTION {
-        return Some(Want::Now { turn: value.into() });
+        return Some(ControlAction::Now { turn: value.into() });
     }
     if action.action_id == AGAIN_ACTION {
-        return Some(Want::Again { turn: value.into() });
+        return Some(ControlAction::Again { turn: value.into() });
     }
     if action.action_id == DIFF_ACTION {
-        return Some(Want::Diff { turn: Some(value.into()) });
+        return Some(ControlAction::Diff { turn: Some(value.into()) });
     }
     if action.action_id == SET_UP_LOG_ACTION {
-        return Some(Want::SetUpLog { turn: value.into() });
+        return Some(ControlAction::SetUpLog { turn: value.into() });
     }
     if action.action_id == PUBLISH_ACTION {
-        return Some(Want::Publish { step: review::asked(None, None) });
+        return Some(ControlAction::Publish { step: review::asked(None, None) });
     }
     if action.action_id == FIX_ACTION {
-        return Some(Want::Publish { step: pull_request::fix(value)? });
+        return Some(ControlAction::Publish { step: pull_request::fix(value)? });
     }
     if action.action_id == PUSH_ACTION {
-        return Some(Want::Publish { step: review::push(value)? });
+        return Some(ControlAction::Publish { step: review::push(value)? });
     }
     if action.action_id == PUSH_ALL_ACTION {
-        return Some(Want::Publish { step: review::push_all(value)? });
+        return Some(ControlAction::Publish { step: review::push_all(value)? });
     }
     if action.action_id == REVIEW_ACTION {
-        return Some(Want::Publish { step: pull_review::step(value)? });
+        return Some(ControlAction::Publish { step: pull_review::step(value)? });
     }
     if let Some(act) = action.action_id.strip_prefix(ACT_ACTION) {
         let act = PullRequestAct::named(act)?;
-        return Some(Want::Publish { step: pull_request::step(act, value)? });
+        return Some(ControlAction::Publish { step: pull_request::step(act, value)? });
     }
     if action.action_id == EDIT_ACTION {
         let (subject, body) =
             (stated(interaction, SUBJECT_INPUT)?, stated(interaction, BODY_INPUT)?);
         return Some(match review::edited(subject, body, Some(value)) {
-            Ok(step) => Want::Publish { step },
-            Err(text) => Want::Say { text },
+            Ok(step) => ControlAction::Publish { step },
+            Err(text) => ControlAction::Say { text },
         });
     }
     action
@@ -128,7 +128,7 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     let (ask, word) = value.rsplit_once(':')?;
     let choice =
         if word == SEND { Choice::Form(filled(interaction)) } else { Press::parse(word)?.choice() };
-    (!ask.is_empty()).then(|| Want::Settle { ask: ask.into(), choice })
+    (!ask.is_empty()).then(|| ControlAction::Settle { ask: ask.into(), choice })
 }
 
 /// The text in the input with this id; `None` if the message has no such input.
@@ -178,14 +178,14 @@ fn clicked(interaction: &InteractionPayload, app: &App) -> Inbound {
         AccessDecision::Refused(why) => accept(asked.say(why), "refused by policy"),
         AccessDecision::Admitted => {
             let note = match want {
-                Want::Stop { .. } => "stop",
-                Want::StopAll => "stop all",
-                Want::Now { .. } => "send now",
-                Want::Again { .. } => "run again",
-                Want::Diff { .. } => "diff",
-                Want::SetUpLog { .. } => "set-up log",
-                Want::Publish { .. } => "publish",
-                Want::Say { .. } => "text too long",
+                ControlAction::Stop { .. } => "stop",
+                ControlAction::StopAll => "stop all",
+                ControlAction::Now { .. } => "send now",
+                ControlAction::Again { .. } => "run again",
+                ControlAction::Diff { .. } => "diff",
+                ControlAction::SetUpLog { .. } => "set-up log",
+                ControlAction::Publish { .. } => "publish",
+                ControlAction::Say { .. } => "text too long",
                 _ => "ask settled",
             };
             accept(asked.control(want), note)

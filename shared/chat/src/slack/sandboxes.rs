@@ -4,7 +4,7 @@
 //! button names the thread.
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
-use bobbin_core::records::control::{Operation, Want, WhichSandbox};
+use bobbin_core::records::control::{ControlAction, Operation, WhichSandbox};
 use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::shown::sandboxes::SandboxAction;
 
@@ -77,17 +77,19 @@ impl Button {
     /// Its body for the queue, requested by this person in the thread in which it was shown.
     pub(super) fn body(self, asked: Asked) -> Body {
         let in_thread = is_thread(&asked.thread);
-        let operate =
-            |key, operation| Want::Operate { sandbox: WhichSandbox::Exactly(key), operation };
+        let operate = |key, operation| ControlAction::Operate {
+            sandbox: WhichSandbox::Exactly(key),
+            operation,
+        };
         let want = match self {
-            Self::Page(page) => Want::Sandboxes { page, in_thread },
+            Self::Page(page) => ControlAction::Sandboxes { page, in_thread },
             Self::Keep => return asked.say("Nothing was destroyed."),
             Self::Destroy(key) => operate(key, Operation::Destroy),
             Self::Sandbox(SandboxAction::Connect, key) => {
-                Want::Connect { to: Some(WhichSandbox::Exactly(key)) }
+                ControlAction::Connect { to: Some(WhichSandbox::Exactly(key)) }
             }
             Self::Sandbox(SandboxAction::Destroy, key) => {
-                Want::AskDestroy { sandbox: WhichSandbox::Exactly(key) }
+                ControlAction::AskDestroy { sandbox: WhichSandbox::Exactly(key) }
             }
             Self::Sandbox(SandboxAction::Stop, key) => operate(key, Operation::Pause),
             Self::Sandbox(SandboxAction::Start, key) => operate(key, Operation::Resume),

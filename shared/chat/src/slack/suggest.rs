@@ -13,7 +13,7 @@ use super::endpoint::{App, nothing};
 use super::home::kind_of;
 use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
 use super::types::InteractionPayload;
-use crate::{HttpAnswer, Inbound, Lookup, Sought};
+use crate::{HttpAnswer, Inbound, Lookup, SuggestionKind};
 
 /// Somebody types into a select: the caller reads the suggestions, in little time.
 pub(super) fn typing(interaction: &InteractionPayload, app: &App) -> Inbound {
@@ -28,7 +28,7 @@ pub(super) fn typing(interaction: &InteractionPayload, app: &App) -> Inbound {
         tenant: Tenant::slack(team),
         membership: Membership::default(),
         user,
-        sought: Sought::Choice(kind),
+        sought: SuggestionKind::Choice(kind),
         typed: interaction.value.trim().to_owned(),
     };
     let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
@@ -39,7 +39,7 @@ pub(super) fn typing(interaction: &InteractionPayload, app: &App) -> Inbound {
 #[must_use]
 pub fn suggested(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
     // A select of the Home has no other kind.
-    let Sought::Choice(kind) = lookup.sought else {
+    let SuggestionKind::Choice(kind) = lookup.sought else {
         return options(&[]);
     };
     let may = settings.open_to.is_empty() || settings.open_to.contains(&lookup.user);

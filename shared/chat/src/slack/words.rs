@@ -6,15 +6,17 @@ use bobbin_core::tenant::budgets::{self, NoBudget};
 use bobbin_core::tenant::commands::argument::{
     BUDGET, ENVIRONMENT, NETWORK, READABLE, REMOVE, SECRET, SET_UP,
 };
-use bobbin_core::tenant::commands::{Argument, Command, CommandRow, Reach, Spoken, TABLE, Takes};
+use bobbin_core::tenant::commands::{
+    Argument, ArgumentKind, Command, CommandRow, Reach, Spoken, TABLE,
+};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::KeyWish;
+use bobbin_core::tenant::own_keys::OwnKeyRequest;
 use bobbin_core::tenant::project_networks::NetworkAccess;
-use bobbin_core::tenant::project_secrets::{SecretWish, hosts};
+use bobbin_core::tenant::project_secrets::{SecretRequest, hosts};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{DefaultKind, NotChanged, SettingsChange, SettingsList};
 use bobbin_core::tenant::setup_link::OWNERS;
-use bobbin_core::tenant::sign_in::ForgeWish;
+use bobbin_core::tenant::sign_in::ForgeRequest;
 
 use crate::commands::{FilledIn, NoNumber, numbered};
 
@@ -36,32 +38,34 @@ pub(super) fn place(words: &str, channel: &str) -> Option<SettingsChange> {
 }
 
 /// Parses the words after `/bobbin setup` about owners at the forge. `None`: they say something else.
-pub(super) fn owners(words: &str) -> Option<ForgeWish> {
+pub(super) fn owners(words: &str) -> Option<ForgeRequest> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let (first, rest) = words.split_first()?;
     if !first.eq_ignore_ascii_case(OWNERS) {
         return None;
     }
     match *rest {
-        [] => Some(ForgeWish::Bind),
-        [remove] if remove.eq_ignore_ascii_case(REMOVE) => Some(ForgeWish::Unbind { owner: None }),
+        [] => Some(ForgeRequest::Bind),
+        [remove] if remove.eq_ignore_ascii_case(REMOVE) => {
+            Some(ForgeRequest::Unbind { owner: None })
+        }
         [remove, owner] if remove.eq_ignore_ascii_case(REMOVE) => {
-            Some(ForgeWish::Unbind { owner: Some(typed(owner, None)) })
+            Some(ForgeRequest::Unbind { owner: Some(typed(owner, None)) })
         }
         _ => None,
     }
 }
 
 /// Parses the words after `/bobbin setup` about keys. `None`: not understood.
-pub(super) fn setup(words: &str) -> Option<KeyWish> {
+pub(super) fn setup(words: &str) -> Option<OwnKeyRequest> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let provider = |word: &str| Key::of_tenant(word)?.provider().map(str::to_owned);
     match words[..] {
-        [] => Some(KeyWish::Show),
-        [word] if word.eq_ignore_ascii_case("show") => Some(KeyWish::Show),
-        [word] => provider(word).map(|provider| KeyWish::Enter { provider }),
+        [] => Some(OwnKeyRequest::Show),
+        [word] if word.eq_ignore_ascii_case("show") => Some(OwnKeyRequest::Show),
+        [word] => provider(word).map(|provider| OwnKeyRequest::Enter { provider }),
         [word, remove] if remove.eq_ignore_ascii_case("remove") => {
-            provider(word).map(|provider| KeyWish::Remove { provider })
+            provider(word).map(|provider| OwnKeyRequest::Remove { provider })
         }
         _ => None,
     }
@@ -107,7 +111,7 @@ fn secret(words: &[&str]) -> Option<SettingsChange> {
     }
     let is_flag = |word: &&&str| is(word, READABLE) || is(word, SET_UP);
     let named = rest.iter().filter(|word| !is_flag(word)).flat_map(|word| hosts_in(word));
-    Some(SettingsChange::Secret(SecretWish {
+    Some(SettingsChange::Secret(SecretRequest {
         repository,
         name,
         hosts: named.collect(),
@@ -301,19 +305,23 @@ fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
         let is_whole = !row.arguments.iter().any(|argument| argument.required);
         return is_whole.then(Remainder::default);
     }
-    let mut flags = row.arguments.iter().filter(|argument| matches!(argument.takes, Takes::Flag));
+    let mut flags =
+        row.arguments.iter().filter(|argument| matches!(argument.takes, ArgumentKind::Flag));
     let typed = rest.join(" ").to_ascii_lowercase();
     if let Some(flag) = flags.find(|flag| flag.name.replace('-', " ") == typed) {
         return Some(Remainder { flag: Some(flag.name), ..Remainder::default() });
     }
-    let is_plain = |argument: &&Argument| matches!(argument.takes, Takes::Subcommand(&[]));
+    let is_plain = |argument: &&Argument| matches!(argument.takes, ArgumentKind::Subcommand(&[]));
     let mut subcommands = row.arguments.iter().filter(is_plain);
     if let Some(chosen) = subcommands.find(|argument| argument.name == typed) {
         return Some(Remainder { subcommand: Some(chosen.name), ..Remainder::default() });
     }
     // A word after a command with free text would be a task more often than an argument.
     let mut texts = row.arguments.iter().filter(|argument| {
-        !matches!(argument.takes, Takes::Flag | Takes::Text | Takes::Subcommand(_))
+        !matches!(
+            argument.takes,
+            ArgumentKind::Flag | ArgumentKind::Text | ArgumentKind::Subcommand(_)
+        )
     });
     let text = texts.next()?;
     match rest {
@@ -567,9 +575,9 @@ mod tests {
     #[test]
     fn setup_words_never_hold_a_key() {
         let daytona = || "daytona".to_owned();
-        assert_eq!(setup(""), Some(KeyWish::Show));
-        assert_eq!(setup("Daytona"), Some(KeyWish::Enter { provider: daytona() }));
-        assert_eq!(setup("daytona REMOVE"), Some(KeyWish::Remove { provider: daytona() }));
+        assert_eq!(setup(""), Some(OwnKeyRequest::Show));
+        assert_eq!(setup("Daytona"), Some(OwnKeyRequest::Enter { provider: daytona() }));
+        assert_eq!(setup("daytona REMOVE"), Some(OwnKeyRequest::Remove { provider: daytona() }));
         for odd in ["slack", "daytona dtn_0123456789", "remove", "daytona remove now"] {
             assert_eq!(setup(odd), None, "{odd}");
         }
@@ -577,10 +585,10 @@ mod tests {
 
     #[test]
     fn owners_are_bound_and_removed() {
-        assert_eq!(owners("GitHub"), Some(ForgeWish::Bind));
-        assert_eq!(owners("github remove"), Some(ForgeWish::Unbind { owner: None }));
+        assert_eq!(owners("GitHub"), Some(ForgeRequest::Bind));
+        assert_eq!(owners("github remove"), Some(ForgeRequest::Unbind { owner: None }));
         let owner = Some("acme".to_owned());
-        assert_eq!(owners("github REMOVE acme"), Some(ForgeWish::Unbind { owner }));
+        assert_eq!(owners("github REMOVE acme"), Some(ForgeRequest::Unbind { owner }));
         for odd in ["", "daytona", "github acme", "github remove a b"] {
             assert_eq!(owners(odd), None, "{odd}");
         }
@@ -602,7 +610,7 @@ mod tests {
     #[test]
     fn secrets_and_networks_are_understood() {
         let (repository, name) = ("acme/api".to_owned(), "NPM_TOKEN".to_owned());
-        let wish = SecretWish {
+        let wish = SecretRequest {
             repository: repository.clone(),
             name: name.clone(),
             hosts: vec!["a.example.com".to_owned(), "*.b.example.com".to_owned()],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::base::ids::{AskId, ThreadKey, TurnId};
 use bobbin_core::base::person::Person;
-use bobbin_core::records::ask::Settlement;
+use bobbin_core::records::ask::AskDecision;
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 use serde::Serialize;
@@ -56,7 +56,7 @@ impl Store {
         &self,
         thread: &ThreadKey,
         ask: &AskId,
-        settlement: &Settlement,
+        settlement: &AskDecision,
     ) -> Result<bool, StoreError> {
         self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement)).await
     }

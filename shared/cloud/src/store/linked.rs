@@ -9,8 +9,8 @@ use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::linked::LinkedAccount;
 
-use super::concerned::{Of, person_of};
 use super::layout::ITEM;
+use super::webhook_targets::{Of, person_of};
 use super::{Store, StoreError};
 use crate::aws::table::{ItemWrite, TableItem, n, number, s, text};
 

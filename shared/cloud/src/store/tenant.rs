@@ -13,8 +13,8 @@ use bobbin_core::tenant::settings::Settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::concerned::Of;
 use super::layout::ITEM;
+use super::webhook_targets::Of;
 use super::{Store, StoreError};
 use crate::aws::table::{ItemWrite, TableItem, n, s, text};
 

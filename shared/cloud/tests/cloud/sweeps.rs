@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_app::orphans::{Judged, judge_all};
+use bobbin_app::orphans::{OrphanVerdict, judge_all};
 use bobbin_cloud::dead_letters::QueuePair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{Store, StoreError, Written};
@@ -94,21 +94,21 @@ async fn batch_judges_every_sandbox() {
         foreign(&thread(3), 1),
     ];
     let judged = judge_all(&store, STACK.id, &listed, NOW_MS, GRACES).await;
-    let judged: Result<Vec<Judged>, StoreError> = judged.into_iter().collect();
+    let judged: Result<Vec<OrphanVerdict>, StoreError> = judged.into_iter().collect();
     assert_eq!(
         judged,
         Ok(vec![
-            Judged::Orphan,
-            Judged::Spared,
-            Judged::Orphan,
-            Judged::Orphan,
-            Judged::Spared,
-            Judged::Unknown,
-            Judged::Orphan,
-            Judged::Orphan,
-            Judged::Unknown,
-            Judged::Foreign,
-            Judged::Foreign,
+            OrphanVerdict::Orphan,
+            OrphanVerdict::Spared,
+            OrphanVerdict::Orphan,
+            OrphanVerdict::Orphan,
+            OrphanVerdict::Spared,
+            OrphanVerdict::Unknown,
+            OrphanVerdict::Orphan,
+            OrphanVerdict::Orphan,
+            OrphanVerdict::Unknown,
+            OrphanVerdict::Foreign,
+            OrphanVerdict::Foreign,
         ])
     );
 }

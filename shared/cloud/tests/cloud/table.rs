@@ -13,7 +13,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::ports::ExpectedVersions;
-use bobbin_core::records::ask::{Choice, Settlement};
+use bobbin_core::records::ask::{AskDecision, Choice};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
@@ -406,7 +406,7 @@ async fn unacknowledged_decision_stays_first() {
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let thread = session(1).thread;
-    let by = |name: &str| Settlement {
+    let by = |name: &str| AskDecision {
         by: Person { name: name.to_owned(), ..Person::default() },
         choice: Choice::Once,
     };

@@ -99,7 +99,7 @@ async fn direct_message_is_taken_by_one_thread() {
 }
 
 #[tokio::test]
-async fn direct_thread_is_known_a_ledger_longer_than_its_last_message() {
+async fn direct_thread_outlives_last_message_by_ledger() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     let own = ThreadKey::slack("T1", "D1", "1.1").unwrap();

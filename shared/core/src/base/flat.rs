@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_read_and_written_as_if_there_were_none() {
+    fn groups_read_and_write_like_flat_fields() {
         for text in [
             "{}",
             r#"{"second": 7}"#,

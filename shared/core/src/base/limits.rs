@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_is_read_by_the_flat_name_that_it_is_written_by() {
+    fn every_bound_keeps_one_flat_name() {
         let mut all = serde_json::to_value(Limits::DEFAULT).expect("JSON");
         let bounds = all.as_object_mut().expect("an object");
         for (nth, value) in (1_000_000_u32..).zip(bounds.values_mut()) {

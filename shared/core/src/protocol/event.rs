@@ -5,7 +5,7 @@ use crate::base::ids::{AgentSessionId, AskId, Ms, PostRef, SandboxKey, ThreadKey
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
-use crate::records::ask::{About, Settlement};
+use crate::records::ask::{About, AskDecision};
 use crate::records::carried::{Carried, FoundRepository, LeftOut};
 use crate::records::changes::Changes;
 use crate::records::drafted_review::{ReviewEnd, ReviewRead};
@@ -14,7 +14,6 @@ use crate::records::given_pull::FoundPull;
 use crate::records::given_secrets::GivenSecrets;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
-use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
 use crate::records::prebuild::Prebuild;
 use crate::records::publication::{ActEnd, Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
@@ -23,6 +22,7 @@ use crate::records::recipe::FoundRecipe;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::records::set_up::{FailedStep, SetUpSeen};
+use crate::records::tool_sandbox::AgentSeen;
 use crate::tenant::catalogue::AgentOptions;
 
 /// The input of a decision.
@@ -236,7 +236,7 @@ pub enum Event {
         /// The ask's id at OpenCode.
         id: AskId,
         /// The decision, if it was made in the thread.
-        settlement: Option<Settlement>,
+        settlement: Option<AskDecision>,
     },
     /// The run was told to end.
     Aborted,

@@ -202,7 +202,7 @@ pub enum Choice {
 
 /// A decision on an ask, with the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Settlement {
+pub struct AskDecision {
     /// The person whose decision counts: the first one.
     pub by: Person,
     /// Their decision.

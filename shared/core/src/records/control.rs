@@ -8,9 +8,9 @@ use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::records::publication::PullRequestAct;
 use crate::tenant::commands::Command;
-use crate::tenant::own_keys::KeyWish;
+use crate::tenant::own_keys::OwnKeyRequest;
 use crate::tenant::settings::SettingsChange;
-use crate::tenant::sign_in::ForgeWish;
+use crate::tenant::sign_in::ForgeRequest;
 
 /// Separates a thread's key, which never contains it, from the suffix of a group of its own.
 pub(super) const APART: char = '#';
@@ -33,7 +33,7 @@ pub struct Control {
     #[serde(default)]
     pub membership: Membership,
     /// The request.
-    pub want: Want,
+    pub want: ControlAction,
 }
 
 impl Control {
@@ -42,27 +42,27 @@ impl Control {
     /// other control message waits for nothing.
     pub(super) fn group(&self) -> String {
         let apart = match &self.want {
-            Want::Configure { .. }
-            | Want::OwnKey { .. }
-            | Want::Forge { .. }
-            | Want::Connect { .. }
-            | Want::Publish { .. }
-            | Want::Operate { .. } => return self.thread.to_string(),
-            Want::Settle { ask, .. } => digest(&["ask", ask]),
+            ControlAction::Configure { .. }
+            | ControlAction::OwnKey { .. }
+            | ControlAction::Forge { .. }
+            | ControlAction::Connect { .. }
+            | ControlAction::Publish { .. }
+            | ControlAction::Operate { .. } => return self.thread.to_string(),
+            ControlAction::Settle { ask, .. } => digest(&["ask", ask]),
             // Two clicks at once would each run it.
-            Want::Again { turn } => digest(&["again", turn]),
-            Want::Stop { .. }
-            | Want::StopAll
-            | Want::Halt { .. }
-            | Want::Withdraw { .. }
-            | Want::Now { .. }
-            | Want::Diff { .. }
-            | Want::SetUpLog { .. }
-            | Want::Command { .. }
-            | Want::Sandboxes { .. }
-            | Want::AskDestroy { .. }
-            | Want::Help { .. }
-            | Want::Say { .. } => digest(&["alone", &self.id]),
+            ControlAction::Again { turn } => digest(&["again", turn]),
+            ControlAction::Stop { .. }
+            | ControlAction::StopAll
+            | ControlAction::Halt { .. }
+            | ControlAction::Withdraw { .. }
+            | ControlAction::Now { .. }
+            | ControlAction::Diff { .. }
+            | ControlAction::SetUpLog { .. }
+            | ControlAction::Command { .. }
+            | ControlAction::Sandboxes { .. }
+            | ControlAction::AskDestroy { .. }
+            | ControlAction::Help { .. }
+            | ControlAction::Say { .. } => digest(&["alone", &self.id]),
         };
         format!("{}{APART}{}", self.thread, &apart[..APART_DIGITS])
     }
@@ -71,7 +71,7 @@ impl Control {
 /// Requests of control messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "want", rename_all = "snake_case")]
-pub enum Want {
+pub enum ControlAction {
     /// End the present turn (or exactly this one).
     Stop {
         /// The turn whose button was pressed; `None` for a typed command.
@@ -112,12 +112,12 @@ pub enum Want {
     /// Show, enter or remove the tenant's own keys.
     OwnKey {
         /// The request.
-        key: KeyWish,
+        key: OwnKeyRequest,
     },
     /// Bind an owner of the forge to the tenant, or connect a person's own account there.
     Forge {
         /// The request.
-        forge: ForgeWish,
+        forge: ForgeRequest,
     },
     /// Run the prompt of this ended turn again, as a new turn of the requester.
     Again {
@@ -178,7 +178,7 @@ pub enum Want {
     },
 }
 
-impl Want {
+impl ControlAction {
     /// Its name for people who wait for its effect; `None` if it only shows text, or nobody waits for it.
     #[must_use]
     pub const fn effect(&self) -> Option<&'static str> {
@@ -202,14 +202,14 @@ impl Want {
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
             Self::Configure { .. } => Some("Changing the settings"),
-            Self::OwnKey { key: KeyWish::Check { .. } } => Some("Checking the key"),
-            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("Removing the key"),
-            Self::Forge { forge: ForgeWish::SignedIn { .. } } => Some("Checking the sign-in"),
-            Self::Forge { forge: ForgeWish::Pressed { .. } } => {
+            Self::OwnKey { key: OwnKeyRequest::Check { .. } } => Some("Checking the key"),
+            Self::OwnKey { key: OwnKeyRequest::Remove { .. } } => Some("Removing the key"),
+            Self::Forge { forge: ForgeRequest::SignedIn { .. } } => Some("Checking the sign-in"),
+            Self::Forge { forge: ForgeRequest::Pressed { .. } } => {
                 Some("What was pressed on the page")
             }
-            Self::Forge { forge: ForgeWish::Unbind { .. } } => Some("Removing the owner"),
-            Self::Forge { forge: ForgeWish::Disconnect } => Some("Disconnecting the account"),
+            Self::Forge { forge: ForgeRequest::Unbind { .. } } => Some("Removing the owner"),
+            Self::Forge { forge: ForgeRequest::Disconnect } => Some("Disconnecting the account"),
             Self::OwnKey { .. } | Self::Forge { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }

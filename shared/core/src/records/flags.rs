@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{AskId, Ms, PostRef, TurnId};
 use crate::base::person::Person;
-use crate::records::ask::Settlement;
+use crate::records::ask::AskDecision;
 use crate::records::message::Prompt;
 use crate::records::session::Session;
 
@@ -16,7 +16,7 @@ pub struct ControlFlags {
     /// The person who cancelled each turn (by turn id).
     pub cancelled: BTreeMap<TurnId, Person>,
     /// Settlements of asks (by ask id).
-    pub settled: BTreeMap<AskId, Settlement>,
+    pub settled: BTreeMap<AskId, AskDecision>,
     /// Prompts that wait behind the present turn (by turn id).
     pub queued: BTreeMap<TurnId, Queued>,
     /// The person who wants each of them sent into the present turn (by turn id).

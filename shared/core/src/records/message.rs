@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
-use crate::records::control::{APART, Control, Operation, PublishStep, Want};
+use crate::records::control::{APART, Control, ControlAction, Operation, PublishStep};
 use crate::records::forge_hint::ForgeHint;
 use crate::records::prebuild::NewBuild;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
@@ -64,7 +64,9 @@ impl Body {
             },
             Self::Announce(announce) => Some((&announce.thread, &announce.by)),
             Self::Control(control) => match control.want {
-                Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
+                ControlAction::Say { .. }
+                | ControlAction::Help { .. }
+                | ControlAction::Halt { .. } => None,
                 _ if control.membership.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
@@ -76,7 +78,10 @@ impl Body {
     #[must_use]
     pub const fn is_stop(&self) -> bool {
         let Self::Control(control) = self else { return false };
-        matches!(control.want, Want::Stop { .. } | Want::StopAll | Want::Withdraw { .. })
+        matches!(
+            control.want,
+            ControlAction::Stop { .. } | ControlAction::StopAll | ControlAction::Withdraw { .. }
+        )
     }
 
     /// The requester's channel, roles and permissions.
@@ -587,28 +592,28 @@ impl Body {
             Self::DeadLetters(found) => &found.id,
             Self::Forge(hint) => &hint.id,
             Self::Control(control) => match &control.want {
-                Want::Stop { turn: Some(turn) }
-                | Want::Diff { turn: Some(turn) }
-                | Want::SetUpLog { turn }
-                | Want::Halt { turn }
-                | Want::Now { turn }
-                | Want::Withdraw { turn }
-                | Want::Again { turn } => turn,
-                Want::Stop { turn: None }
-                | Want::Diff { turn: None }
-                | Want::StopAll
-                | Want::Configure { .. }
-                | Want::OwnKey { .. }
-                | Want::Forge { .. }
-                | Want::Command { .. }
-                | Want::Sandboxes { .. }
-                | Want::Connect { .. }
-                | Want::AskDestroy { .. }
-                | Want::Operate { .. }
-                | Want::Publish { .. }
-                | Want::Help { .. }
-                | Want::Say { .. }
-                | Want::Settle { .. } => &control.id,
+                ControlAction::Stop { turn: Some(turn) }
+                | ControlAction::Diff { turn: Some(turn) }
+                | ControlAction::SetUpLog { turn }
+                | ControlAction::Halt { turn }
+                | ControlAction::Now { turn }
+                | ControlAction::Withdraw { turn }
+                | ControlAction::Again { turn } => turn,
+                ControlAction::Stop { turn: None }
+                | ControlAction::Diff { turn: None }
+                | ControlAction::StopAll
+                | ControlAction::Configure { .. }
+                | ControlAction::OwnKey { .. }
+                | ControlAction::Forge { .. }
+                | ControlAction::Command { .. }
+                | ControlAction::Sandboxes { .. }
+                | ControlAction::Connect { .. }
+                | ControlAction::AskDestroy { .. }
+                | ControlAction::Operate { .. }
+                | ControlAction::Publish { .. }
+                | ControlAction::Help { .. }
+                | ControlAction::Say { .. }
+                | ControlAction::Settle { .. } => &control.id,
             },
         }
     }
@@ -687,7 +692,7 @@ mod tests {
         }
     }
 
-    fn control(id: &str, want: Want) -> Body {
+    fn control(id: &str, want: ControlAction) -> Body {
         Body::Control(Control {
             id: id.to_owned(),
             thread: ThreadKey::discord("1", "2").expect("valid"),
@@ -701,7 +706,7 @@ mod tests {
     fn settle(id: &str, ask: &str) -> Body {
         let choice = Choice::Once;
         let ask = ask.into();
-        control(id, Want::Settle { ask, choice })
+        control(id, ControlAction::Settle { ask, choice })
     }
 
     /// Two of each control message that must get through while other work of its thread does not.
@@ -711,12 +716,12 @@ mod tests {
         for nth in 0..2 {
             let id = |word: &str| format!("{word}-{nth}");
             all.extend([
-                control(&id("stop"), Want::Stop { turn: None }),
-                control(&id("exact"), Want::Stop { turn: Some(turn()) }),
-                control(&id("all"), Want::StopAll),
-                control(&id("halt"), Want::Halt { turn: turn() }),
-                control(&id("withdraw"), Want::Withdraw { turn: turn() }),
-                control(&id("now"), Want::Now { turn: turn() }),
+                control(&id("stop"), ControlAction::Stop { turn: None }),
+                control(&id("exact"), ControlAction::Stop { turn: Some(turn()) }),
+                control(&id("all"), ControlAction::StopAll),
+                control(&id("halt"), ControlAction::Halt { turn: turn() }),
+                control(&id("withdraw"), ControlAction::Withdraw { turn: turn() }),
+                control(&id("now"), ControlAction::Now { turn: turn() }),
                 settle(&id("settle"), &id("ask")),
             ]);
         }
@@ -725,7 +730,7 @@ mod tests {
 
     #[test]
     fn stop_never_waits_for_other_controls() {
-        let show = || Want::Configure { change: SettingsChange::Show };
+        let show = || ControlAction::Configure { change: SettingsChange::Show };
         let announce = Body::Announce(Announce {
             turn: "m1".into(),
             thread: ThreadKey::discord("1", "2").expect("valid"),
@@ -734,9 +739,9 @@ mod tests {
             prompt: None,
         });
         let others = [
-            control("status", Want::Command { command: Command::Status }),
+            control("status", ControlAction::Command { command: Command::Status }),
             control("show", show()),
-            control("connect", Want::Connect { to: None }),
+            control("connect", ControlAction::Connect { to: None }),
             announce,
         ];
         let mut groups = std::collections::BTreeSet::new();
@@ -750,12 +755,12 @@ mod tests {
 
     #[test]
     fn ordered_control_messages_share_a_group() {
-        let show = || Want::Configure { change: SettingsChange::Show };
+        let show = || ControlAction::Configure { change: SettingsChange::Show };
         let (first, second) = (control("a", show()), control("b", show()));
         assert_eq!(first.group(), second.group());
         let (first, second) = (settle("a", "per-1"), settle("b", "per-1"));
         assert_eq!(first.group(), second.group());
-        let again = |id: &str, turn: &str| control(id, Want::Again { turn: turn.into() });
+        let again = |id: &str, turn: &str| control(id, ControlAction::Again { turn: turn.into() });
         assert_eq!(again("a", "m1").group(), again("b", "m1").group());
         assert_ne!(again("a", "m1").group(), again("b", "m2").group());
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::base::person::{Membership, Person};
-use crate::records::ask::Settlement;
+use crate::records::ask::AskDecision;
 use crate::records::card::CardState;
 use crate::records::carried::{FoundRepository, LeftOut};
 use crate::records::changes::Changes;
@@ -13,12 +13,12 @@ use crate::records::drafted_review::ReviewRead;
 use crate::records::given_pull::FoundPull;
 use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
-use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
 use crate::records::publication::{Outgoing, Presser, PullRequestSeen, PullRequestState};
 use crate::records::pull_request::WatchedPullRequest;
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
+use crate::records::tool_sandbox::AgentSeen;
 use crate::records::watch::PullRequestCard;
 use crate::tenant::budgets::{BudgetScope, BudgetWrite, MicroUsd};
 use crate::tenant::catalogue::AgentOptions;
@@ -27,7 +27,7 @@ use crate::tenant::catalogue::AgentOptions;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Observations {
     /// Checkouts that could not be moved, or hold work of their own, by the repositories beside the thread's.
-    pub stays: BTreeMap<Option<u64>, Stays>,
+    pub stays: BTreeMap<Option<u64>, CheckoutKeptReason>,
     /// The repository beside the thread's that the step in hand is about; `None`: the thread's own.
     pub beside: Option<u64>,
     /// The sandbox, at its provider and in the table.
@@ -45,7 +45,7 @@ pub struct Observations {
     /// Stored sums that left less than a turn wanted to set aside.
     pub used: BTreeMap<BudgetScope, MicroUsd>,
     /// What the next save writes besides the records.
-    pub writes: Writes,
+    pub writes: PendingWrites,
     /// State that the previous delivery left.
     pub parked: Option<Parked>,
     /// The message in hand is a turn that the ledger knows as ended.
@@ -131,7 +131,7 @@ pub struct AgentObserved {
     /// State of the run that goes on.
     pub seen: Seen,
     /// Asks that are no longer open at the agent, with the decision if one was made in the thread.
-    pub closed_asks: BTreeMap<AskId, Option<Settlement>>,
+    pub closed_asks: BTreeMap<AskId, Option<AskDecision>>,
     /// The run was told to end.
     pub abort_sent: bool,
     /// The stray run could not be ended in this delivery.
@@ -144,7 +144,7 @@ pub struct AgentObserved {
 
 /// Why the checkout stays where it is, although the pull request of its work has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stays {
+pub enum CheckoutKeptReason {
     /// It could not be moved now.
     Failed,
     /// It holds more than was pushed.
@@ -259,7 +259,7 @@ pub struct ChatObserved {
 
 /// What the next save writes besides the records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Writes {
+pub struct PendingWrites {
     /// Ledger entries.
     pub entries: Vec<LedgerEntry>,
     /// Names of sandboxes.

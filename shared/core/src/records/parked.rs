@@ -61,7 +61,7 @@ pub enum Doubtful {
 
 /// Who requests an earlier poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum PollRequester {
     /// A person has acted on the turn.
     Person,
     /// The daemon in the turn's sandbox. Any program in there may request it as often as it likes.
@@ -86,11 +86,11 @@ impl Parked {
     /// Judges a request for this turn. A daemon's requests have bounds of their own: its polls are spaced apart, and
     /// leave enough of the quick ones for people's requests.
     #[must_use]
-    pub fn forward(&self, turn: &TurnId, wish: Wish, now_ms: Ms) -> Forward {
+    pub fn forward(&self, turn: &TurnId, wish: PollRequester, now_ms: Ms) -> Forward {
         let waits_ms = self.until_ms.saturating_sub(now_ms);
         let (looks, apart_ms) = match wish {
-            Wish::Person => (LOOKS_EAGER, 0),
-            Wish::Daemon => (LOOKS_NUDGED, NUDGE_APART_MS),
+            PollRequester::Person => (LOOKS_EAGER, 0),
+            PollRequester::Daemon => (LOOKS_NUDGED, NUDGE_APART_MS),
         };
         if self.turn != *turn || waits_ms == 0 || now_ms < self.at_ms.saturating_add(apart_ms) {
             return Forward::NotWaiting;
@@ -114,7 +114,7 @@ mod tests {
 
     const AT_MS: Ms = 1_000_000;
 
-    fn forward(receive: u32, turn: &str, wish: Wish, after_ms: u64) -> Forward {
+    fn forward(receive: u32, turn: &str, wish: PollRequester, after_ms: u64) -> Forward {
         let parked = Parked {
             turn: "1".into(),
             receive,
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn waiting_message_is_brought_forward() {
-        for wish in [Wish::Person, Wish::Daemon] {
+        for wish in [PollRequester::Person, PollRequester::Daemon] {
             let waits_ms = 15_000;
             assert_eq!(forward(3, "1", wish, 5_000), Forward::Now { waits_ms });
             assert_eq!(forward(3, "2", wish, 5_000), Forward::NotWaiting);
@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn daemon_nudges_are_rate_limited() {
         let close = NUDGE_APART_MS - 1;
-        assert_eq!(forward(1, "1", Wish::Daemon, close), Forward::NotWaiting);
+        assert_eq!(forward(1, "1", PollRequester::Daemon, close), Forward::NotWaiting);
         let now = |waits_ms| Forward::Now { waits_ms };
-        assert_eq!(forward(1, "1", Wish::Person, close), now(20_000 - close));
+        assert_eq!(forward(1, "1", PollRequester::Person, close), now(20_000 - close));
         let late = |wish| forward(LOOKS_NUDGED, "1", wish, 5_000);
-        assert_eq!(late(Wish::Daemon), Forward::ByItsTime);
-        assert_eq!(late(Wish::Person), now(15_000));
-        let last = forward(LOOKS_EAGER, "1", Wish::Person, 5_000);
+        assert_eq!(late(PollRequester::Daemon), Forward::ByItsTime);
+        assert_eq!(late(PollRequester::Person), now(15_000));
+        let last = forward(LOOKS_EAGER, "1", PollRequester::Person, 5_000);
         assert_eq!(last, Forward::ByItsTime);
     }
 }

@@ -159,7 +159,7 @@ pub struct SandboxSpec {
     pub credentials: Option<String>,
 }
 
-/// An agent that works in a tool sandbox ([`crate::records::outside`]): each of the two sandboxes names the other.
+/// An agent that works in a tool sandbox ([`crate::records::tool_sandbox`]): each of the two sandboxes names the other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Tooling {
     /// Provider of the tool sandbox, if its agent works in one; `None` means the stack's first.
@@ -261,7 +261,7 @@ impl SandboxRecord {
         !matches!(self.phase, Phase::Destroyed | Phase::Error)
     }
 
-    /// Whether its agent works in a tool sandbox ([`crate::records::outside`]).
+    /// Whether its agent works in a tool sandbox ([`crate::records::tool_sandbox`]).
     #[must_use]
     pub fn works_elsewhere(&self) -> bool {
         RuntimeMode::recorded_as(self.spec.runtime.as_deref())

@@ -12,7 +12,7 @@ use crate::records::observations::Observations;
 use crate::records::publication::{Publication, Published};
 use crate::records::sandbox::{Phase, SandboxRecord};
 use crate::records::turn::{EndedTurn, Turn};
-use crate::records::untold::Untold;
+use crate::records::unposted::UnpostedPost;
 use crate::records::workspace::Workspace;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::budgets::MicroUsd;
@@ -48,7 +48,7 @@ pub struct Session {
     pub shown: Vec<String>,
     /// Posts that the thread was not sent because it could not be written in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untold: Vec<Untold>,
+    pub untold: Vec<UnpostedPost>,
     /// Its branches and pull requests at the forge.
     #[serde(flatten)]
     pub published: Published,

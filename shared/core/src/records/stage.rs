@@ -34,7 +34,7 @@ pub enum Stage {
         prompted: Option<Prompted>,
         /// How much has been told.
         #[serde(default)]
-        told: Told,
+        told: EndProgress,
     },
 }
 
@@ -92,7 +92,7 @@ impl Prompted {
 
 /// What the thread has been told of a turn's end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Told {
+pub struct EndProgress {
     /// Posted parts of the answer, by index.
     #[serde(default)]
     pub posted: Vec<PostRef>,
@@ -135,7 +135,7 @@ impl Stage {
 
     /// What the thread has been told of the end; `None` before the end.
     #[must_use]
-    pub const fn told(&self) -> Option<&Told> {
+    pub const fn told(&self) -> Option<&EndProgress> {
         match self {
             Self::Ending { told, .. } => Some(told),
             Self::Received { .. } | Self::Prompting(_) | Self::Running(_) => None,
@@ -143,7 +143,7 @@ impl Stage {
     }
 
     /// As [`Stage::told`], mutable.
-    pub const fn told_mut(&mut self) -> Option<&mut Told> {
+    pub const fn told_mut(&mut self) -> Option<&mut EndProgress> {
         match self {
             Self::Ending { told, .. } => Some(told),
             Self::Received { .. } | Self::Prompting(_) | Self::Running(_) => None,

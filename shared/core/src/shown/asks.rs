@@ -7,7 +7,7 @@
 use crate::base::ids::Ms;
 use crate::base::person::Person;
 use crate::records::ask::{
-    About, Ask, Choice, Field, QUESTIONS_MAX, Question, Settlement, WORDS_CHARS_MAX,
+    About, Ask, AskDecision, Choice, Field, QUESTIONS_MAX, Question, WORDS_CHARS_MAX,
 };
 use crate::records::flags::ControlFlags;
 use crate::records::session::Session;
@@ -20,7 +20,7 @@ const ANSWER_CHARS_MAX: usize = 200;
 
 /// Why a decision is not accepted, worded for the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum RejectedDecision {
     /// A question has no answer.
     #[error("{0} has no answer yet, so nothing was sent. Please answer it and send again.")]
     Missing(String),
@@ -47,23 +47,23 @@ pub enum Unfit {
 /// The decision made by a press or a filled-in form: with [`Choice::Answers`] in place of [`Choice::Form`].
 ///
 /// # Errors
-/// [`Unfit`], worded for the person; nothing is decided then.
-pub fn decision(about: &About, choice: &Choice) -> Result<Choice, Unfit> {
+/// [`RejectedDecision`], worded for the person; nothing is decided then.
+pub fn decision(about: &About, choice: &Choice) -> Result<Choice, RejectedDecision> {
     match (about, choice) {
         (About::Permission { .. }, Choice::Once | Choice::Always | Choice::Reject)
         | (About::Question { .. }, Choice::Reject) => Ok(choice.clone()),
         (About::Question { questions }, Choice::Form(fields)) => {
             answers(questions, fields).map(Choice::Answers)
         }
-        _ => Err(Unfit::Foreign),
+        _ => Err(RejectedDecision::Foreign),
     }
 }
 
 /// The answers, one list per question, in the order of the questions.
-fn answers(questions: &[Question], fields: &[Field]) -> Result<Vec<Vec<String>>, Unfit> {
+fn answers(questions: &[Question], fields: &[Field]) -> Result<Vec<Vec<String>>, RejectedDecision> {
     let mut answers: Vec<Vec<String>> = vec![Vec::new(); questions.len()];
     let mut give = |at: usize, given: Vec<String>| {
-        let list = answers.get_mut(at).ok_or(Unfit::Foreign)?;
+        let list = answers.get_mut(at).ok_or(RejectedDecision::Foreign)?;
         for one in given {
             if !list.contains(&one) {
                 list.push(one);
@@ -74,22 +74,22 @@ fn answers(questions: &[Question], fields: &[Field]) -> Result<Vec<Vec<String>>,
     for field in fields.iter().take(FIELDS_MAX) {
         match field {
             Field::Picked { question, options } => {
-                let asked = questions.get(*question).ok_or(Unfit::Foreign)?;
+                let asked = questions.get(*question).ok_or(RejectedDecision::Foreign)?;
                 let label = |at: &usize| asked.options.get(*at).map(|o| o.label.clone());
                 let labels: Option<Vec<String>> = options.iter().map(label).collect();
-                let labels = labels.ok_or(Unfit::Foreign)?;
+                let labels = labels.ok_or(RejectedDecision::Foreign)?;
                 one_if_single(questions, *question, &labels)?;
                 give(*question, labels)?;
             }
             Field::Words { question, text } => {
                 let words = shorten(text.trim(), WORDS_CHARS_MAX);
-                let asked = questions.get(*question).ok_or(Unfit::Foreign)?;
+                let asked = questions.get(*question).ok_or(RejectedDecision::Foreign)?;
                 if words.is_empty() {
                     continue;
                 }
                 let label = asked.label(&words);
                 if label.is_none() && !asked.takes_words() {
-                    return Err(Unfit::NotAnOption(called(questions, *question)));
+                    return Err(RejectedDecision::NotAnOption(called(questions, *question)));
                 }
                 give(*question, vec![label.unwrap_or(words)])?;
             }
@@ -104,14 +104,14 @@ fn answers(questions: &[Question], fields: &[Field]) -> Result<Vec<Vec<String>>,
         }
     }
     match answers.iter().position(Vec::is_empty) {
-        Some(at) => Err(Unfit::Missing(called(questions, at))),
-        None if answers.is_empty() => Err(Unfit::Foreign),
+        Some(at) => Err(RejectedDecision::Missing(called(questions, at))),
+        None if answers.is_empty() => Err(RejectedDecision::Foreign),
         None => Ok(answers),
     }
 }
 
-fn typed(questions: &[Question], at: usize, text: &str) -> Result<Vec<String>, Unfit> {
-    let asked = questions.get(at).ok_or(Unfit::Foreign)?;
+fn typed(questions: &[Question], at: usize, text: &str) -> Result<Vec<String>, RejectedDecision> {
+    let asked = questions.get(at).ok_or(RejectedDecision::Foreign)?;
     let text = text.trim();
     if text.is_empty() {
         return Ok(Vec::new());
@@ -119,20 +119,24 @@ fn typed(questions: &[Question], at: usize, text: &str) -> Result<Vec<String>, U
     match asked.named(text) {
         Some(labels) => one_if_single(questions, at, &labels).map(|()| labels),
         None if asked.takes_words() => Ok(vec![shorten(text, WORDS_CHARS_MAX)]),
-        None => Err(Unfit::NotAnOption(called(questions, at))),
+        None => Err(RejectedDecision::NotAnOption(called(questions, at))),
     }
 }
 
-fn one_if_single(questions: &[Question], at: usize, labels: &[String]) -> Result<(), Unfit> {
+fn one_if_single(
+    questions: &[Question],
+    at: usize,
+    labels: &[String],
+) -> Result<(), RejectedDecision> {
     if labels.len() > 1 && !questions[at].multiple {
-        return Err(Unfit::TooMany(called(questions, at)));
+        return Err(RejectedDecision::TooMany(called(questions, at)));
     }
     Ok(())
 }
 
 /// The questions that the lines refer to, with the text typed for each; a line without a number belongs to the one
 /// before it.
-fn lines(count: usize, text: &str) -> Result<Vec<(usize, String)>, Unfit> {
+fn lines(count: usize, text: &str) -> Result<Vec<(usize, String)>, RejectedDecision> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let numbered = line.trim().split_once([':', ')']).and_then(|(n, rest)| {
@@ -145,10 +149,10 @@ fn lines(count: usize, text: &str) -> Result<Vec<(usize, String)>, Unfit> {
             before.push('\n');
             before.push_str(line.trim());
         } else {
-            return Err(Unfit::Unnumbered);
+            return Err(RejectedDecision::Unnumbered);
         }
         if found.len() > FIELDS_MAX {
-            return Err(Unfit::Foreign);
+            return Err(RejectedDecision::Foreign);
         }
     }
     Ok(found)
@@ -166,7 +170,7 @@ fn called(questions: &[Question], at: usize) -> String {
 
 /// Who decided what: one line, plus one per answer if there were several questions.
 #[must_use]
-pub fn settled(ask: &Ask, settlement: &Settlement) -> String {
+pub fn settled(ask: &Ask, settlement: &AskDecision) -> String {
     let by = name(&settlement.by);
     match (&settlement.choice, &ask.about) {
         (Choice::Once, _) => format!("Allowed once by {by}."),
@@ -199,7 +203,7 @@ fn name(person: &Person) -> &str {
 
 /// Consequence of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ruling<'a> {
+pub enum DecisionEffect<'a> {
     /// It is the first, as far as is known: set the flag, and tell the agent if the flag that is set is this one.
     Mark {
         /// The generation whose agent asks.
@@ -207,7 +211,7 @@ pub enum Ruling<'a> {
         /// The ask that it is about.
         ask: &'a Ask,
         /// The decision, and who made it.
-        settlement: Settlement,
+        settlement: AskDecision,
     },
     /// The flag was set by an earlier delivery of the same message: tell the agent again, which is harmless.
     TellAgent {
@@ -237,7 +241,7 @@ pub fn rule<'a>(
     by: &Person,
     receive: u32,
     now_ms: Ms,
-) -> Ruling<'a> {
+) -> DecisionEffect<'a> {
     let known = found.and_then(|(session, flags)| {
         let turn = session.turn.as_ref()?;
         let ask = turn.asks.iter().find(|known| known.id == ask)?;
@@ -245,35 +249,37 @@ pub fn rule<'a>(
         Some((turn, turn.stage.prompted()?.generation, ask, mark))
     });
     let Some((turn, generation, ask, mark)) = known else {
-        return Ruling::TellPerson(OVER.to_owned());
+        return DecisionEffect::TellPerson(OVER.to_owned());
     };
     let decision = decision(&ask.about, choice);
     if let Some(first) = mark {
         let ours = receive > 1 && first.by == *by && decision.as_ref() == Ok(&first.choice);
         return if ours && !ask.settled {
-            Ruling::TellAgent { generation, ask, choice: first.choice.clone() }
+            DecisionEffect::TellAgent { generation, ask, choice: first.choice.clone() }
         } else {
-            Ruling::TellPerson(too_late(ask, first))
+            DecisionEffect::TellPerson(too_late(ask, first))
         };
     }
     let over = turn.stage.is_ending() || turn.cancelled_by.is_some();
     if !over && now_ms >= ask.expires_at_ms {
-        return Ruling::TellPerson(EXPIRED.to_owned());
+        return DecisionEffect::TellPerson(EXPIRED.to_owned());
     }
     if over || ask.settled {
-        return Ruling::TellPerson(OVER.to_owned());
+        return DecisionEffect::TellPerson(OVER.to_owned());
     }
     match decision {
-        Ok(choice) => {
-            Ruling::Mark { generation, ask, settlement: Settlement { by: by.clone(), choice } }
-        }
-        Err(unfit) => Ruling::TellPerson(unfit.to_string()),
+        Ok(choice) => DecisionEffect::Mark {
+            generation,
+            ask,
+            settlement: AskDecision { by: by.clone(), choice },
+        },
+        Err(unfit) => DecisionEffect::TellPerson(unfit.to_string()),
     }
 }
 
 /// The text for a person whose decision comes after another one.
 #[must_use]
-pub fn too_late(ask: &Ask, settlement: &Settlement) -> String {
+pub fn too_late(ask: &Ask, settlement: &AskDecision) -> String {
     let first = settled(ask, settlement);
     let first = first.lines().next().unwrap_or_default();
     let first = first.trim_end_matches([':', '.']);
@@ -381,10 +387,10 @@ mod tests {
         assert_eq!(decision(&permission, &Choice::Always), Ok(Choice::Always));
         assert_eq!(
             decision(&permission, &Choice::Form(vec![picked(0, &[0])])),
-            Err(Unfit::Foreign)
+            Err(RejectedDecision::Foreign)
         );
         let asked = About::Question { questions: one.to_vec() };
-        assert_eq!(decision(&asked, &Choice::Once), Err(Unfit::Foreign));
+        assert_eq!(decision(&asked, &Choice::Once), Err(RejectedDecision::Foreign));
         assert_eq!(decision(&asked, &Choice::Reject), Ok(Choice::Reject));
     }
 
@@ -406,7 +412,7 @@ mod tests {
             post: None,
             settled: false,
         };
-        let settlement = Settlement {
+        let settlement = AskDecision {
             by: Person { id: "1".to_owned(), name: "Robin".to_owned() },
             choice: Choice::Answers(vec![
                 vec!["a".to_owned()],
@@ -440,9 +446,9 @@ mod tests {
         (session, ControlFlags::default())
     }
 
-    fn words_of(ruling: Ruling<'_>) -> String {
+    fn words_of(ruling: DecisionEffect<'_>) -> String {
         match ruling {
-            Ruling::TellPerson(words) => words,
+            DecisionEffect::TellPerson(words) => words,
             other => panic!("{other:?}"),
         }
     }
@@ -459,7 +465,7 @@ mod tests {
         assert!(ruled(&found, "Ada", 1, 99).starts_with("Mark { generation: 3"));
         assert!(ruled(&found, "Ada", 1, 100).contains("time to answer is over"));
         let settlement =
-            Settlement { by: person("Ada"), choice: Choice::Answers(vec![vec!["b".to_owned()]]) };
+            AskDecision { by: person("Ada"), choice: Choice::Answers(vec![vec!["b".to_owned()]]) };
         found.1.settled.insert("que_1".into(), settlement);
         assert!(ruled(&found, "Ada", 2, 500).starts_with("TellAgent { generation: 3"));
         for (by, receive) in [("Ada", 1), ("Sam", 1), ("Sam", 2)] {

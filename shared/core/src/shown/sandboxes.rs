@@ -10,7 +10,7 @@ use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::records::control::Operation;
 use crate::records::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
 use crate::tenant::commands::Command;
-use crate::tenant::glance::{Glance, used};
+use crate::tenant::sandbox_hint::{SandboxHint, used};
 use crate::tenant::settings::DefaultKind;
 use crate::text::{and_more, one_line, shorten, span};
 
@@ -129,8 +129,8 @@ impl Listed {
 
     /// Its cached status, for suggestions.
     #[must_use]
-    pub fn glance(&self) -> Glance {
-        Glance {
+    pub fn glance(&self) -> SandboxHint {
+        SandboxHint {
             state: self.state().to_owned(),
             last_used_ms: self.last_used_ms,
             in_use: self.in_use.len(),

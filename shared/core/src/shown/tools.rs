@@ -6,8 +6,8 @@
 use crate::base::ids::{Ms, SandboxKey, TurnId};
 use crate::records::control::Operation;
 use crate::records::message::{Message, Work};
-use crate::records::outside;
 use crate::records::sandbox::{Phase, SandboxRecord};
+use crate::records::tool_sandbox;
 
 /// Time within which at most one request to start or create it is sent, however many calls want it.
 pub const WISH_MS: u64 = 30_000;
@@ -20,7 +20,7 @@ const USE_SHARE: u64 = 4;
 
 /// The sandbox in which tools work, by the records.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct ToolSandbox<'a> {
     /// The sandbox.
     pub key: &'a SandboxKey,
     /// Its record.
@@ -42,7 +42,7 @@ pub enum SandboxStanding {
     Gone(&'static str),
 }
 
-impl Site<'_> {
+impl ToolSandbox<'_> {
     /// Its state.
     #[must_use]
     pub const fn standing(&self) -> SandboxStanding {
@@ -72,8 +72,8 @@ impl Site<'_> {
     /// The message that requests its creation, if the agent's sandbox still wants it.
     #[must_use]
     pub fn made(&self, now_ms: Ms) -> Option<Message> {
-        let agent = self.agent.filter(|(_, agent)| outside::is_wanted_by(agent))?;
-        Some(outside::made(agent, Some(self.record), now_ms, WISH_MS))
+        let agent = self.agent.filter(|(_, agent)| tool_sandbox::is_wanted_by(agent))?;
+        Some(tool_sandbox::made(agent, Some(self.record), now_ms, WISH_MS))
     }
 
     /// The message that requests its start.
@@ -121,9 +121,9 @@ mod tests {
     }
 
     fn wish((agent, of): (&SandboxKey, &SandboxRecord), phase: Phase) -> Option<Message> {
-        let key = outside::tools_of(agent);
+        let key = tool_sandbox::tools_of(agent);
         let record = SandboxRecord { phase, ..SandboxRecord::new(0) };
-        let site = Site { key: &key, record: &record, agent: Some((agent, of)) };
+        let site = ToolSandbox { key: &key, record: &record, agent: Some((agent, of)) };
         site.expected(1)
     }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::SandboxName;
 use crate::schema::UnknownFields;
-use crate::tenant::glance::Glance;
 use crate::tenant::repositories;
+use crate::tenant::sandbox_hint::SandboxHint;
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::DefaultKind;
 
@@ -32,7 +32,7 @@ pub struct Catalogue {
     pub recent: RecentChoices,
     /// Cached status of named sandboxes, by their last write. The owners of the names are stored elsewhere.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub sandboxes: BTreeMap<SandboxName, Glance>,
+    pub sandboxes: BTreeMap<SandboxName, SandboxHint>,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -103,7 +103,7 @@ impl Catalogue {
 
     /// Notes a sandbox's status. Returns whether that changed anything. If there are too many, the longest unused one
     /// is forgotten.
-    pub fn note_sandbox(&mut self, name: &SandboxName, glance: Glance) -> bool {
+    pub fn note_sandbox(&mut self, name: &SandboxName, glance: SandboxHint) -> bool {
         if self.sandboxes.get(name) == Some(&glance) {
             return false;
         }
@@ -147,8 +147,11 @@ mod tests {
     fn catalogue_forgets_longest_unused_sandbox() {
         let mut catalogue = Catalogue::default();
         let name = |n: usize| format!("box-{n}").parse::<SandboxName>().expect("a name");
-        let glance =
-            |last_used_ms: u64| Glance { state: "running".to_owned(), last_used_ms, in_use: 0 };
+        let glance = |last_used_ms: u64| SandboxHint {
+            state: "running".to_owned(),
+            last_used_ms,
+            in_use: 0,
+        };
         for n in 0..=CATALOGUE_MAX {
             let at_ms = 1_000 + u64::try_from(n).expect("small");
             assert!(catalogue.note_sandbox(&name(n), glance(at_ms)));

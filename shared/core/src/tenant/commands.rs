@@ -7,7 +7,7 @@ mod row;
 use serde::{Deserialize, Serialize};
 
 pub use self::row::{
-    Argument, CommandRow, HelpText, Reach, Spoken, Takes, Topic, WhoMay, Writing, help,
+    Argument, ArgumentKind, CommandRow, HelpText, Reach, Spoken, Topic, WhoMay, Writing, help,
 };
 use self::row::{flag, optional, required, subcommand};
 use crate::tenant::budgets::BudgetKind;
@@ -104,14 +104,14 @@ use argument::{
 const MODEL: Argument = optional(
     DefaultKind::Model.word(),
     "Model for this task, as provider/model",
-    Takes::Kind(DefaultKind::Model),
+    ArgumentKind::Kind(DefaultKind::Model),
 );
 const AGENT: Argument = optional(
     DefaultKind::Agent.word(),
     "Agent: plan only plans; claude is Claude Code, codex Codex",
-    Takes::Kind(DefaultKind::Agent),
+    ArgumentKind::Kind(DefaultKind::Agent),
 );
-const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
+const ATTACHED: Argument = optional(FILE, "A file that the agent can read", ArgumentKind::File);
 
 /// What a default can be of.
 const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
@@ -143,7 +143,7 @@ const BUDGETS: [Argument; BudgetKind::ALL.len()] = {
 };
 
 const fn budget(kind: BudgetKind) -> Argument {
-    optional(kind.word(), kind.about(), Takes::Text)
+    optional(kind.word(), kind.about(), ArgumentKind::Text)
 }
 
 /// Every command, in the order of registration.
@@ -156,32 +156,43 @@ pub const TABLE: &[CommandRow] = &[
         who: WhoMay::Everyone,
         about: "Give a task to a coding agent in its own sandbox",
         arguments: &[
-            required(PROMPT, "What to do", Takes::Task),
+            required(PROMPT, "What to do", ArgumentKind::Task),
             ATTACHED,
             optional(
                 DefaultKind::Repo.word(),
                 "Repository to clone, as owner/name or an https address",
-                Takes::Kind(DefaultKind::Repo),
+                ArgumentKind::Kind(DefaultKind::Repo),
             ),
-            optional(PR, "Number of a pull request in it, to work from or to review", Takes::Text),
+            optional(
+                PR,
+                "Number of a pull request in it, to work from or to review",
+                ArgumentKind::Text,
+            ),
             MODEL,
             AGENT,
-            optional(SANDBOX, "A named sandbox; leave it out for the thread's own", Takes::Sandbox),
+            optional(
+                SANDBOX,
+                "A named sandbox; leave it out for the thread's own",
+                ArgumentKind::Sandbox,
+            ),
             optional(
                 PROVIDER,
                 "Provider of a new sandbox; with a new sandbox name, one of that name is created",
-                Takes::Kind(DefaultKind::Provider),
+                ArgumentKind::Kind(DefaultKind::Provider),
             ),
             optional(
                 RUNTIME,
                 "How agents run in a new sandbox: opencode, compat, native or outside",
-                Takes::Kind(DefaultKind::Runtime),
+                ArgumentKind::Kind(DefaultKind::Runtime),
             ),
-            optional(SNAPSHOT, "Snapshot to start a new sandbox from", Takes::Text),
+            optional(SNAPSHOT, "Snapshot to start a new sandbox from", ArgumentKind::Text),
             optional(
                 IN,
                 "Where to work in a shared sandbox",
-                Takes::OneOf(&[("shared: in the common checkout, not in a worktree", IN_SHARED)]),
+                ArgumentKind::OneOf(&[(
+                    "shared: in the common checkout, not in a worktree",
+                    IN_SHARED,
+                )]),
             ),
         ],
         topic: Topic::Begin,
@@ -199,7 +210,7 @@ repository (with `pr` one of its pull requests), model or agent with its options
         who: WhoMay::Everyone,
         about: "Continue in this thread's sandbox",
         arguments: &[
-            required(PROMPT, "What to do next", Takes::Task),
+            required(PROMPT, "What to do next", ArgumentKind::Task),
             ATTACHED,
             MODEL,
             AGENT,
@@ -248,8 +259,8 @@ sandbox. The option `now` sends it into the running task.",
         who: WhoMay::Everyone,
         about: "Show what a pull request of this thread's work would publish, and open it",
         arguments: &[
-            optional(SUBJECT, "Subject of the pull request", Takes::Text),
-            optional(BODY, "Text of the pull request", Takes::Text),
+            optional(SUBJECT, "Subject of the pull request", ArgumentKind::Text),
+            optional(BODY, "Text of the pull request", ArgumentKind::Text),
         ],
         topic: Topic::Look,
         help: HelpText::of_both("`{pr}` prepares a pull request of the thread's work"),
@@ -294,7 +305,7 @@ sandbox. The option `now` sends it into the running task.",
         arguments: &[required(
             NAME,
             "1 to 40 characters of a-z, 0-9 and -, for example frontend-2",
-            Takes::NewName,
+            ArgumentKind::NewName,
         )],
         topic: Topic::Share,
         help: HelpText {
@@ -325,7 +336,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
         arguments: &[optional(
             NAME,
             "Which sandbox; leave it out for the thread's own",
-            Takes::Sandbox,
+            ArgumentKind::Sandbox,
         )],
         topic: Topic::Share,
         // The help of `sandbox-name` covers it.
@@ -341,7 +352,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
         arguments: &[optional(
             NAME,
             "Which sandbox; leave it out for this thread's",
-            Takes::Sandbox,
+            ArgumentKind::Sandbox,
         )],
         topic: Topic::Share,
         help: HelpText::of_both("`{sandbox-destroy}` deletes one for everybody"),
@@ -359,16 +370,16 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 DEFAULT,
                 "Set or clear a default: repository, model, agent, provider, runtime, pull requests, and others",
                 &[
-                    required(WHAT, "Which default", Takes::OneOf(&DEFAULTS)),
+                    required(WHAT, "Which default", ArgumentKind::OneOf(&DEFAULTS)),
                     optional(
                         VALUE,
                         "The new default; leave it out to clear the current one",
-                        Takes::Default,
+                        ArgumentKind::Default,
                     ),
                     optional(
                         CHANNEL,
                         "For this channel only; leave it out for the whole server",
-                        Takes::Channel,
+                        ArgumentKind::Channel,
                     ),
                 ],
             ),
@@ -376,34 +387,38 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 ALLOW,
                 "Let a channel, role or person use it; the first one closes it to all others",
                 &[
-                    optional(CHANNEL, "The channel to allow", Takes::Channel),
-                    optional(ROLE, "The role to allow", Takes::Role),
-                    optional(PERSON, "The person to allow", Takes::Person),
+                    optional(CHANNEL, "The channel to allow", ArgumentKind::Channel),
+                    optional(ROLE, "The role to allow", ArgumentKind::Role),
+                    optional(PERSON, "The person to allow", ArgumentKind::Person),
                 ],
             ),
             subcommand(
                 DISALLOW,
                 "Remove a channel, role or person from the list; removing the last one opens it again",
                 &[
-                    optional(CHANNEL, "The channel to remove", Takes::Channel),
-                    optional(ROLE, "The role to remove", Takes::Role),
-                    optional(PERSON, "The person to remove", Takes::Person),
+                    optional(CHANNEL, "The channel to remove", ArgumentKind::Channel),
+                    optional(ROLE, "The role to remove", ArgumentKind::Role),
+                    optional(PERSON, "The person to remove", ArgumentKind::Person),
                 ],
             ),
             subcommand(
                 OPEN,
                 "Let tasks work on a private repository, for everybody in the server or one channel",
                 &[
-                    required(REPOSITORY, "The repository, as owner/name, or all", Takes::Text),
-                    optional(CHANNEL, "For tasks in this channel only", Takes::Channel),
+                    required(
+                        REPOSITORY,
+                        "The repository, as owner/name, or all",
+                        ArgumentKind::Text,
+                    ),
+                    optional(CHANNEL, "For tasks in this channel only", ArgumentKind::Channel),
                 ],
             ),
             subcommand(
                 CLOSE,
                 "Take that back",
                 &[
-                    required(REPOSITORY, "The repository, as it was opened", Takes::Text),
-                    optional(CHANNEL, "The channel for which it was opened", Takes::Channel),
+                    required(REPOSITORY, "The repository, as it was opened", ArgumentKind::Text),
+                    optional(CHANNEL, "The channel for which it was opened", ArgumentKind::Channel),
                 ],
             ),
             subcommand(
@@ -415,11 +430,11 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 ENVIRONMENT,
                 "Choose how a repository's project is set up in new sandboxes",
                 &[
-                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
+                    required(REPOSITORY, "The repository, as owner/name", ArgumentKind::Text),
                     required(
                         RECIPE,
                         "{set-up: [npm ci], services: [postgres]}, off, or own: the repository's files",
-                        Takes::Text,
+                        ArgumentKind::Text,
                     ),
                 ],
             ),
@@ -427,12 +442,12 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 NETWORK,
                 "Set what a repository's sandboxes can reach",
                 &[
-                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
-                    required(ACCESS, "What can be reached", Takes::OneOf(&ACCESSES)),
+                    required(REPOSITORY, "The repository, as owner/name", ArgumentKind::Text),
+                    required(ACCESS, "What can be reached", ArgumentKind::OneOf(&ACCESSES)),
                     optional(
                         HOSTS,
                         "Hosts beside the forge, registries and the model",
-                        Takes::Text,
+                        ArgumentKind::Text,
                     ),
                 ],
             ),
@@ -440,12 +455,16 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
                 SECRET,
                 "Store a secret that a repository's tools use; its value is entered on a private page",
                 &[
-                    required(REPOSITORY, "The repository, as owner/name", Takes::Text),
-                    required(NAME, "Its name, also its variable, such as NPM_TOKEN", Takes::Text),
+                    required(REPOSITORY, "The repository, as owner/name", ArgumentKind::Text),
+                    required(
+                        NAME,
+                        "Its name, also its variable, such as NPM_TOKEN",
+                        ArgumentKind::Text,
+                    ),
                     optional(
                         HOSTS,
                         "The only hosts it is sent to: registry.example.com, or *.example.com",
-                        Takes::Text,
+                        ArgumentKind::Text,
                     ),
                     flag(
                         READABLE,
@@ -473,16 +492,16 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
             optional(
                 PROVIDER,
                 "Whose key, or GitHub to bind an owner; leave it out to see what is stored",
-                Takes::KeyOwner,
+                ArgumentKind::KeyOwner,
             ),
             flag(REMOVE, "Remove the key or owner instead of storing one"),
-            optional(OWNER, "With GitHub and remove: the owner to remove", Takes::Text),
+            optional(OWNER, "With GitHub and remove: the owner to remove", ArgumentKind::Text),
             optional(
                 SANDBOXES,
                 "Provider for new sandboxes; none leaves the choice to the operator",
-                Takes::Kind(DefaultKind::Provider),
+                ArgumentKind::Kind(DefaultKind::Provider),
             ),
-            optional(CHANNEL, "With sandboxes: for this channel only", Takes::Channel),
+            optional(CHANNEL, "With sandboxes: for this channel only", ArgumentKind::Channel),
         ],
         topic: Topic::Manage,
         help: HelpText {
@@ -566,7 +585,7 @@ mod tests {
         fn check(arguments: &[Argument]) {
             assert!(arguments.is_sorted_by_key(|argument| !argument.required), "{arguments:?}");
             for argument in arguments {
-                if let Takes::Subcommand(arguments) = argument.takes {
+                if let ArgumentKind::Subcommand(arguments) = argument.takes {
                     check(arguments);
                 }
             }

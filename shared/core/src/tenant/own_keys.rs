@@ -65,7 +65,7 @@ impl KeyState {
 /// Requests about the keys of a server or workspace. A provider is named by its word ([`Key::provider`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
-pub enum KeyWish {
+pub enum OwnKeyRequest {
     /// Show the keys, and what their providers say about them.
     Show,
     /// Send a link for entering a key.

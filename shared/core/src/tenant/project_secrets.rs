@@ -49,7 +49,7 @@ const DIGITS: usize = 16;
 
 /// A secret that somebody wants to store, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SecretWish {
+pub struct SecretRequest {
     /// `owner/name`.
     pub repository: String,
     /// Its name, which is its variable too.
@@ -69,12 +69,12 @@ pub struct SecretWish {
 pub struct ProjectSecret {
     /// The value sealed by KMS, in base64.
     pub sealed: String,
-    /// As in [`SecretWish`].
+    /// As in [`SecretRequest`].
     pub hosts: Vec<String>,
-    /// As in [`SecretWish`].
+    /// As in [`SecretRequest`].
     #[serde(default)]
     pub readable: bool,
-    /// As in [`SecretWish`].
+    /// As in [`SecretRequest`].
     #[serde(default)]
     pub set_up: bool,
     /// The person who entered it.
@@ -141,7 +141,7 @@ pub enum SecretRefused {
     NoValue,
 }
 
-impl SecretWish {
+impl SecretRequest {
     /// As it is stored. `forge` are the hosts of the forge.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl SecretWish {
 pub fn secret_sealed_for(
     stack: &str,
     tenant: &Tenant,
-    wish: &SecretWish,
+    wish: &SecretRequest,
 ) -> BTreeMap<String, String> {
     let kind = format!("secret {} {} {}", wish.repository, wish.name, wish.usage());
     seal_context(stack, tenant, &kind)
@@ -187,8 +187,8 @@ pub fn secret_sealed_for(
 impl ProjectSecret {
     /// What was wanted when it was stored.
     #[must_use]
-    pub fn wish(&self, repository: &str, name: &str) -> SecretWish {
-        SecretWish {
+    pub fn wish(&self, repository: &str, name: &str) -> SecretRequest {
+        SecretRequest {
             repository: repository.to_owned(),
             name: name.to_owned(),
             hosts: self.hosts.clone(),
@@ -220,7 +220,7 @@ impl ProjectSecrets {
     ///
     /// # Errors
     /// There is none.
-    pub fn room(&self, wish: &SecretWish) -> Result<(), SecretRefused> {
+    pub fn room(&self, wish: &SecretRequest) -> Result<(), SecretRefused> {
         let there = self.0.get(&wish.repository);
         if there.is_some_and(|there| there.contains_key(&wish.name)) {
             return Ok(());
@@ -233,7 +233,7 @@ impl ProjectSecrets {
     }
 
     /// Stores one; one of that name is replaced.
-    pub(super) fn set(&mut self, wish: &SecretWish, secret: ProjectSecret) {
+    pub(super) fn set(&mut self, wish: &SecretRequest, secret: ProjectSecret) {
         self.0.entry(wish.repository.clone()).or_default().insert(wish.name.clone(), secret);
     }
 
@@ -396,8 +396,8 @@ mod tests {
     use crate::records::carried::{Carried, ForgeRepository};
     use crate::records::sandbox::SandboxProject;
 
-    fn wish(hosts: &[&str]) -> SecretWish {
-        SecretWish {
+    fn wish(hosts: &[&str]) -> SecretRequest {
+        SecretRequest {
             repository: "Acme/API".to_owned(),
             name: "NPM_TOKEN".to_owned(),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
@@ -469,9 +469,10 @@ mod tests {
 
     #[test]
     fn wrong_wishes_are_refused_in_words() {
-        let refused = |wish: SecretWish| wish.usable(&[]).expect_err("refused").to_string();
-        let named =
-            |name: &str| refused(SecretWish { name: name.to_owned(), ..wish(&["a.example.com"]) });
+        let refused = |wish: SecretRequest| wish.usable(&[]).expect_err("refused").to_string();
+        let named = |name: &str| {
+            refused(SecretRequest { name: name.to_owned(), ..wish(&["a.example.com"]) })
+        };
         for name in ["", "1A", "A-B", "A B", &"A".repeat(64)] {
             assert!(named(name).contains("cannot be the name of a secret"), "{name}");
         }
@@ -482,7 +483,7 @@ mod tests {
         let many: Vec<String> = (0..9).map(|nth| format!("h{nth}.example.com")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(refused(wish(&many)).contains("at most 8 hosts"));
-        let nowhere = SecretWish { repository: "all".to_owned(), ..wish(&["a.example.com"]) };
+        let nowhere = SecretRequest { repository: "all".to_owned(), ..wish(&["a.example.com"]) };
         assert_eq!(refused(nowhere), "`all` is not a repository: name it as owner/name.");
     }
 
@@ -496,11 +497,11 @@ mod tests {
         assert_ne!(secrets.revision(Some("acme/api")), first);
         assert_eq!(secrets.revision(Some("acme/web")), "");
         for nth in 1..SECRETS_MAX {
-            let more = SecretWish { name: format!("N{nth}"), ..usable.clone() };
+            let more = SecretRequest { name: format!("N{nth}"), ..usable.clone() };
             assert_eq!(secrets.room(&more), Ok(()));
             secrets.set(&more, stored("x"));
         }
-        let more = SecretWish { name: "N9".to_owned(), ..usable.clone() };
+        let more = SecretRequest { name: "N9".to_owned(), ..usable.clone() };
         assert_eq!(secrets.room(&more), Err(SecretRefused::Full));
         assert_eq!(secrets.room(&usable), Ok(()), "it replaces one");
         assert_eq!(secrets.remove("ACME/api", " NPM_TOKEN "), Ok(()));
@@ -513,10 +514,10 @@ mod tests {
     #[test]
     fn a_value_opens_for_its_use_alone() {
         let thread = ThreadKey::discord("1", "2").expect("ids");
-        let context = |wish: &SecretWish| secret_sealed_for("prod", &thread.tenant(), wish);
+        let context = |wish: &SecretRequest| secret_sealed_for("prod", &thread.tenant(), wish);
         let one = wish(&["a.example.com"]);
-        let readable = SecretWish { readable: true, ..one.clone() };
-        let named = SecretWish { name: "OTHER".to_owned(), ..one.clone() };
+        let readable = SecretRequest { readable: true, ..one.clone() };
+        let named = SecretRequest { name: "OTHER".to_owned(), ..one.clone() };
         for other in [&readable, &named, &wish(&["b.example.com"])] {
             assert_ne!(context(&one), context(other));
         }

@@ -24,7 +24,7 @@ use crate::tenant::environments::{
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
 use crate::tenant::project_networks::{NetworkAccess, NetworkRefused, ProjectNetworks};
-use crate::tenant::project_secrets::{ProjectSecret, ProjectSecrets, SecretRefused, SecretWish};
+use crate::tenant::project_secrets::{ProjectSecret, ProjectSecrets, SecretRefused, SecretRequest};
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::repositories_beside::RepositoriesBeside;
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -162,7 +162,7 @@ pub enum SettingsChange {
         beside: Vec<String>,
     },
     /// Store a secret of a project, whose value is entered on a page.
-    Secret(SecretWish),
+    Secret(SecretRequest),
     /// Remove a secret of a project.
     RemoveSecret {
         /// `owner/name`.
@@ -442,7 +442,7 @@ impl Settings {
     pub fn with_secret(
         &self,
         id: &str,
-        wish: &SecretWish,
+        wish: &SecretRequest,
         secret: ProjectSecret,
     ) -> Result<Self, NotChanged> {
         if self.audit.iter().any(|made| made.id == id) {

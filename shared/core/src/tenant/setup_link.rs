@@ -10,7 +10,7 @@ use crate::base::ids::{Ms, Tenant, ThreadKey, digest};
 use crate::base::person::{Membership, Person};
 use crate::base::reply::Reply;
 use crate::tenant::keys::Key;
-use crate::tenant::project_secrets::SecretWish;
+use crate::tenant::project_secrets::SecretRequest;
 use crate::tenant::sign_in::StoredSignIn;
 
 /// The word for the forge's owners, beside the providers of keys.
@@ -92,7 +92,7 @@ pub struct SetupLink {
     pub sign_in: Option<String>,
     /// The secret to be entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret: Option<SecretWish>,
+    pub secret: Option<SecretRequest>,
 }
 
 /// State of a link, from its item.

@@ -103,7 +103,7 @@ pub const CONNECT: &str = "connect";
 /// Requests about the forge. Those of the page name a link by its id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
-pub enum ForgeWish {
+pub enum ForgeRequest {
     /// Send a link for binding an owner.
     Bind,
     /// End the binding of an owner.
@@ -132,7 +132,7 @@ pub enum ForgeWish {
     },
 }
 
-impl ForgeWish {
+impl ForgeRequest {
     /// Whether its own step says who may: managers always may manage, and a page only knows who asked for its link.
     #[must_use]
     pub const fn is_admitted_later(&self) -> bool {

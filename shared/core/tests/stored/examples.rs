@@ -8,10 +8,12 @@ use bobbin_core::base::names::{PostKind, PromptIds};
 use bobbin_core::base::person::{Membership, Outside, Person};
 use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
-use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
+use bobbin_core::records::ask::{About, Ask, AskDecision, Choice, Field, Opt, Question};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::checks::SeenChecks;
-use bobbin_core::records::control::{Control, Operation, PublishStep, ShowOf, Want, WhichSandbox};
+use bobbin_core::records::control::{
+    Control, ControlAction, Operation, PublishStep, ShowOf, WhichSandbox,
+};
 use bobbin_core::records::drafted_review::{
     DiffSide, DraftedComment, DraftedReview, PostedReview, PullReview,
 };
@@ -47,9 +49,9 @@ use bobbin_core::records::session::{
 };
 use bobbin_core::records::set_up::{FailedStep, RanStep, SetUp, StepEnd, step_log};
 use bobbin_core::records::spending::Reservation;
-use bobbin_core::records::stage::{Prompted, Stage, Told};
+use bobbin_core::records::stage::{EndProgress, Prompted, Stage};
 use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
-use bobbin_core::records::untold::{Said, Untold};
+use bobbin_core::records::unposted::{Said, UnpostedPost};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::records::watch::{BegunFixes, BegunThread, Fix, FixedThread, HeardRemarks, Watch};
 use bobbin_core::schema::{self, Shape, UnknownFields};
@@ -59,14 +61,14 @@ use bobbin_core::tenant::catalogue::{Catalogue, RecentChoices};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
-use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey};
+use bobbin_core::tenant::own_keys::{KeyState, OwnKey, OwnKeyRequest};
 use bobbin_core::tenant::project_networks::NetworkAccess;
-use bobbin_core::tenant::project_secrets::SecretWish;
+use bobbin_core::tenant::project_secrets::SecretRequest;
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
-use bobbin_core::tenant::sign_in::{ForgeWish, OwnerChoice, SignInFound};
+use bobbin_core::tenant::sign_in::{ForgeRequest, OwnerChoice, SignInFound};
 use serde::Serialize;
 
 /// A time, and others after it.
@@ -476,8 +478,8 @@ fn responses() -> Vec<PullRequestResponse> {
 }
 
 /// What a thread could not be told, of each kind.
-fn untold() -> Vec<Untold> {
-    let one = |kind, people: &[&str], said| Untold {
+fn untold() -> Vec<UnpostedPost> {
+    let one = |kind, people: &[&str], said| UnpostedPost {
         turn: "e-0".into(),
         kind,
         since_ms: T - 1_000,
@@ -665,8 +667,8 @@ fn given_secrets() -> GivenSecrets {
     }
 }
 
-fn secret_wish() -> SecretWish {
-    SecretWish {
+fn secret_wish() -> SecretRequest {
+    SecretRequest {
         repository: "acme/shop".to_owned(),
         name: "NPM_TOKEN".to_owned(),
         hosts: vec!["registry.example.com".to_owned()],
@@ -728,7 +730,7 @@ fn prompted() -> Prompted {
 }
 
 fn records() -> Vec<(&'static str, String)> {
-    let told = Told {
+    let told = EndProgress {
         posted: vec![post("1790000000.000500")],
         parts: Some(2),
         called: true,
@@ -802,8 +804,8 @@ fn answers() -> Choice {
     Choice::Answers(vec![vec!["8080".to_owned()]])
 }
 
-fn settled(choice: Choice) -> Settlement {
-    Settlement { by: anna(), choice }
+fn settled(choice: Choice) -> AskDecision {
+    AskDecision { by: anna(), choice }
 }
 
 fn entry(outcome: Outcome) -> LedgerEntry {
@@ -1076,7 +1078,7 @@ fn message(name: &'static str, work: Work) -> (&'static str, String) {
     (name, body.encode())
 }
 
-fn control(name: &'static str, want: Want) -> (&'static str, String) {
+fn control(name: &'static str, want: ControlAction) -> (&'static str, String) {
     let reply = match name {
         "control-status" => Reply::Discord {
             application: "1240000000000000001".to_owned(),
@@ -1104,7 +1106,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     let turn = || "t-1".to_owned();
     let text = || "words".to_owned();
     let ask = || "per_1".to_owned();
-    let settle = |choice| Want::Settle { ask: ask().into(), choice };
+    let settle = |choice| ControlAction::Settle { ask: ask().into(), choice };
     let reply = || Reply::Discord {
         application: "1240000000000000001".to_owned(),
         token: "a-token".to_owned(),
@@ -1250,21 +1252,21 @@ fn bodies() -> Vec<(&'static str, String)> {
             "overview-answer",
             overview(Surface::Answer { reply: reply(), channel: "C0BUILD0001".to_owned() }),
         ),
-        control("control-stop", Want::Stop { turn: Some(turn().into()) }),
-        control("control-stop-all", Want::StopAll),
-        control("control-halt", Want::Halt { turn: turn().into() }),
-        control("control-now", Want::Now { turn: turn().into() }),
-        control("control-withdraw", Want::Withdraw { turn: turn().into() }),
-        control("control-diff", Want::Diff { turn: Some(turn().into()) }),
-        control("control-set-up-log", Want::SetUpLog { turn: turn().into() }),
-        control("control-sandboxes", Want::Sandboxes { page: 1, in_thread: true }),
+        control("control-stop", ControlAction::Stop { turn: Some(turn().into()) }),
+        control("control-stop-all", ControlAction::StopAll),
+        control("control-halt", ControlAction::Halt { turn: turn().into() }),
+        control("control-now", ControlAction::Now { turn: turn().into() }),
+        control("control-withdraw", ControlAction::Withdraw { turn: turn().into() }),
+        control("control-diff", ControlAction::Diff { turn: Some(turn().into()) }),
+        control("control-set-up-log", ControlAction::SetUpLog { turn: turn().into() }),
+        control("control-sandboxes", ControlAction::Sandboxes { page: 1, in_thread: true }),
         control(
             "control-connect",
-            Want::Connect { to: Some(WhichSandbox::Named("frontend".parse().unwrap())) },
+            ControlAction::Connect { to: Some(WhichSandbox::Named("frontend".parse().unwrap())) },
         ),
         control(
             "control-publish",
-            Want::Publish {
+            ControlAction::Publish {
                 step: PublishStep::Show {
                     subject: Some("Add the page".to_owned()),
                     body: Some("It is done.".to_owned()),
@@ -1274,45 +1276,57 @@ fn bodies() -> Vec<(&'static str, String)> {
         ),
         control(
             "control-publish-all",
-            Want::Publish { step: PublishStep::PushAll { name: review().name } },
+            ControlAction::Publish { step: PublishStep::PushAll { name: review().name } },
         ),
-        control("control-ask-destroy", Want::AskDestroy { sandbox: WhichSandbox::Here }),
+        control("control-ask-destroy", ControlAction::AskDestroy { sandbox: WhichSandbox::Here }),
         control(
             "control-operate",
-            Want::Operate {
+            ControlAction::Operate {
                 sandbox: WhichSandbox::Exactly(thread().sandbox()),
                 operation: Operation::Destroy,
             },
         ),
-        control("control-own-key-show", Want::OwnKey { key: KeyWish::Show }),
-        control("control-own-key-enter", Want::OwnKey { key: KeyWish::Enter { provider: text() } }),
+        control("control-own-key-show", ControlAction::OwnKey { key: OwnKeyRequest::Show }),
+        control(
+            "control-own-key-enter",
+            ControlAction::OwnKey { key: OwnKeyRequest::Enter { provider: text() } },
+        ),
         control(
             "control-own-key-remove",
-            Want::OwnKey { key: KeyWish::Remove { provider: text() } },
+            ControlAction::OwnKey { key: OwnKeyRequest::Remove { provider: text() } },
         ),
-        control("control-own-key-check", Want::OwnKey { key: KeyWish::Check { link: text() } }),
-        control("control-forge-bind", Want::Forge { forge: ForgeWish::Bind }),
+        control(
+            "control-own-key-check",
+            ControlAction::OwnKey { key: OwnKeyRequest::Check { link: text() } },
+        ),
+        control("control-forge-bind", ControlAction::Forge { forge: ForgeRequest::Bind }),
         control(
             "control-forge-unbind",
-            Want::Forge { forge: ForgeWish::Unbind { owner: Some(text()) } },
+            ControlAction::Forge { forge: ForgeRequest::Unbind { owner: Some(text()) } },
         ),
-        control("control-forge-connect", Want::Forge { forge: ForgeWish::Connect }),
-        control("control-forge-account", Want::Forge { forge: ForgeWish::Account }),
-        control("control-forge-disconnect", Want::Forge { forge: ForgeWish::Disconnect }),
+        control("control-forge-connect", ControlAction::Forge { forge: ForgeRequest::Connect }),
+        control("control-forge-account", ControlAction::Forge { forge: ForgeRequest::Account }),
+        control(
+            "control-forge-disconnect",
+            ControlAction::Forge { forge: ForgeRequest::Disconnect },
+        ),
         control(
             "control-forge-signed-in",
-            Want::Forge { forge: ForgeWish::SignedIn { link: text(), press: text() } },
+            ControlAction::Forge { forge: ForgeRequest::SignedIn { link: text(), press: text() } },
         ),
         control(
             "control-forge-pressed",
-            Want::Forge { forge: ForgeWish::Pressed { link: text() } },
+            ControlAction::Forge { forge: ForgeRequest::Pressed { link: text() } },
         ),
-        control("control-configure-provider", Want::Configure { change: provider_change() }),
-        control("control-configure-runtime", Want::Configure { change: runtime_change() }),
-        control("control-status", Want::Command { command: Command::Status }),
-        control("control-again", Want::Again { turn: turn().into() }),
-        control("control-help", Want::Help { text: text() }),
-        control("control-say", Want::Say { text: text() }),
+        control(
+            "control-configure-provider",
+            ControlAction::Configure { change: provider_change() },
+        ),
+        control("control-configure-runtime", ControlAction::Configure { change: runtime_change() }),
+        control("control-status", ControlAction::Command { command: Command::Status }),
+        control("control-again", ControlAction::Again { turn: turn().into() }),
+        control("control-help", ControlAction::Help { text: text() }),
+        control("control-say", ControlAction::Say { text: text() }),
         control("control-settle-once", settle(Choice::Once)),
         control("control-settle-always", settle(Choice::Always)),
         control("control-settle-reject", settle(Choice::Reject)),
@@ -1329,7 +1343,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         "control-configure-direct",
     ];
     for (name, (_, change)) in configure.into_iter().zip(changes()) {
-        bodies.push(control(name, Want::Configure { change }));
+        bodies.push(control(name, ControlAction::Configure { change }));
     }
     let direct = Body::Message(Message {
         id: "m-1".into(),

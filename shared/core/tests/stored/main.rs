@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use bobbin_core::base::breaker::Breaker;
 use bobbin_core::base::person::Person;
 use bobbin_core::records::account::AccountRecord;
-use bobbin_core::records::ask::Settlement;
+use bobbin_core::records::ask::AskDecision;
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Body;
@@ -80,7 +80,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Parked => plain::<Parked>(shape, text),
         Shape::Body => plain::<Body>(shape, text),
         Shape::Mark => match name.split('-').next().unwrap() {
-            "settled" => plain::<Settlement>(shape, text),
+            "settled" => plain::<AskDecision>(shape, text),
             "queued" => plain::<Queued>(shape, text),
             "stopped" => plain::<StoppedAll>(shape, text),
             _ => plain::<Person>(shape, text),

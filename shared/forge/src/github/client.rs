@@ -16,7 +16,7 @@ use super::poll;
 use super::pulls;
 use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
 use super::required;
-use super::rest::{By, Call, RestClient, RestError, now_s};
+use super::rest::{Call, RestClient, RestCredential, RestError, now_s};
 use super::settings::GitHubSettings;
 use super::token::{Right, Token, TokenScope, request};
 use super::trees::{ComparisonBody, TreeBody};
@@ -79,7 +79,12 @@ impl GitHub {
         let signature = self.signature()?;
         let id = installation.to_string();
         let path = ["app", "installations", &id, "access_tokens"];
-        let call = Call::sending(By::App(&signature), Method::POST, &path, &request(scope, right));
+        let call = Call::sending(
+            RestCredential::App(&signature),
+            Method::POST,
+            &path,
+            &request(scope, right),
+        );
         let body: TokenBody = match self.rest.read(call).await {
             Ok(body) => body,
             Err(error) => return Err(self.not_minted(&id, right, error).await),
@@ -120,7 +125,7 @@ impl GitHub {
     /// The installation at an address, whether it may be used or not.
     async fn installed(&self, path: &[&str]) -> ForgeResult<InstallationBody> {
         let signature = self.signature()?;
-        match self.rest.read(Call::get(By::App(&signature), path)).await {
+        match self.rest.read(Call::get(RestCredential::App(&signature), path)).await {
             Ok(found) => Ok(found),
             Err(error) if error.is_absence() => Err(self.not_installed()),
             Err(error) => Err(error.into()),
@@ -225,7 +230,7 @@ impl GitHub {
         if let Some(found) = newest().await? {
             return Ok(found);
         }
-        let by = new.person.as_ref().map_or(token.by(), By::Person);
+        let by = new.person.as_ref().map_or(token.by(), RestCredential::Person);
         match pulls::open(&self.rest, by, name, new).await {
             // The answer to an earlier attempt was lost, or the list lags.
             Err(error) if error.says("pull request already exists") => newest().await?.ok_or(error),
@@ -272,7 +277,7 @@ impl Forge for GitHub {
     async fn repository(&self, name: &RepositoryName) -> ForgeResult<Repository> {
         let signature = self.signature()?;
         let path = ["repos", name.owner(), name.name(), "installation"];
-        let error = match self.rest.read(Call::get(By::App(&signature), &path)).await {
+        let error = match self.rest.read(Call::get(RestCredential::App(&signature), &path)).await {
             Ok(found) => return self.one(found, TokenScope::Name(name)).await,
             Err(error) => error,
         };

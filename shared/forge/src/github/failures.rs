@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::job_log::{LogCut, StepTime};
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use super::settings::Addresses;
 use crate::forge::RepositoryName;
 use crate::pull_requests::{CheckAnnotation, CheckFailure};
@@ -86,7 +86,7 @@ fn log_client(addresses: &Addresses) -> Result<Http, HttpError> {
 pub(super) async fn read(
     rest: &RestClient,
     addresses: &Addresses,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     check: u64,
 ) -> Result<CheckFailure, RestError> {

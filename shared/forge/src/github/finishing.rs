@@ -5,7 +5,7 @@ use bobbin_http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use super::trees::{CommitBody, ComparisonBody};
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::RepositoryName;
@@ -64,9 +64,9 @@ impl WaysBody {
 pub(super) struct Finishing<'a> {
     pub(super) rest: &'a RestClient,
     /// The caller: the installation.
-    pub(super) by: By<'a>,
+    pub(super) by: RestCredential<'a>,
     /// Who acts.
-    pub(super) person: By<'a>,
+    pub(super) person: RestCredential<'a>,
     pub(super) name: &'a RepositoryName,
     pub(super) number: u64,
 }

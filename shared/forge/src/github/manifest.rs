@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::app::PERMISSIONS;
 use super::repositories::AccountBody;
-use super::rest::{By, Call, RestClient};
+use super::rest::{Call, RestClient, RestCredential};
 use super::settings::Addresses;
 use super::webhook;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
@@ -109,7 +109,7 @@ pub async fn exchange(addresses: &Addresses, code: &str) -> ForgeResult<MadeApp>
     }
     let rest = RestClient::new(addresses).map_err(|error| super::rest::unreachable_by(&error))?;
     let path = ["app-manifests", code, "conversions"];
-    match rest.read::<MadeBody>(Call::empty(By::Nobody, Method::POST, &path)).await {
+    match rest.read::<MadeBody>(Call::empty(RestCredential::Nobody, Method::POST, &path)).await {
         Ok(made) => Ok(MadeApp {
             name: made.name,
             slug: made.slug,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::app::App;
 use super::client::{GitHub, PAGE_ITEMS, PAGES_MAX};
 use super::repositories::InstallationBody;
-use super::rest::{By, Call, has, parsed};
+use super::rest::{Call, RestCredential, has, parsed};
 use crate::error::{ForgeError, ForgeResult};
 use crate::forge::Installation;
 
@@ -82,7 +82,8 @@ impl GitHub {
     /// [`NotTheApp`].
     pub async fn app(&self) -> Result<App, NotTheApp> {
         let signature = self.signature().map_err(NotTheApp::Failed)?;
-        let error = match self.rest.read(Call::get(By::App(&signature), &["app"])).await {
+        let error = match self.rest.read(Call::get(RestCredential::App(&signature), &["app"])).await
+        {
             Ok(app) => return Ok(app),
             Err(error) => error,
         };
@@ -105,7 +106,7 @@ impl GitHub {
             let page = page.to_string();
             let query = [("per_page", PAGE_ITEMS), ("page", page.as_str())];
             let path = ["app", "installations"];
-            let call = Call::get(By::App(&signature), &path).with(&query);
+            let call = Call::get(RestCredential::App(&signature), &path).with(&query);
             let found: Vec<InstallationBody> = self.rest.read(call).await?;
             let is_last = found.len().to_string() != PAGE_ITEMS;
             all.extend(found.into_iter().map(Installation::from));
@@ -124,7 +125,7 @@ impl GitHub {
         let signature = self.signature()?;
         let path = ["app", "hook", "config"];
         let HookBody { url, content_type, secret } =
-            self.rest.read(Call::get(By::App(&signature), &path)).await?;
+            self.rest.read(Call::get(RestCredential::App(&signature), &path)).await?;
         let is_signed = secret.is_some_and(|secret| !secret.is_null());
         // GitHub's default is a form.
         Ok(Hook { url, is_json: has(&content_type, "json"), is_signed })
@@ -142,7 +143,7 @@ impl GitHub {
         for _ in 1..=PAGES_MAX {
             let mut query = vec![("per_page", PAGE_ITEMS)];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let call = Call::get(By::App(&signature), &path).with(&query);
+            let call = Call::get(RestCredential::App(&signature), &path).with(&query);
             let answer = self.rest.send(call).await?;
             let found: Vec<DeliveryBody> = parsed(&answer)?;
             all.extend(found);
@@ -172,7 +173,7 @@ impl GitHub {
         let signature = self.signature()?;
         let id = lost.id.to_string();
         let path = ["app", "hook", "deliveries", &id, "attempts"];
-        self.rest.send(Call::empty(By::App(&signature), Method::POST, &path)).await?;
+        self.rest.send(Call::empty(RestCredential::App(&signature), Method::POST, &path)).await?;
         Ok(())
     }
 }

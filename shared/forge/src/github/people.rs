@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::client::{GitHub, PAGE_ITEMS};
 use super::repositories::{AccountBody, InstallationBody};
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use super::token::Right;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::{Installation, Owner, RepositoryAt, RepositoryName};
@@ -91,7 +91,7 @@ impl PermissionBody {
 /// Those of these accounts that may write to the repository.
 pub(super) async fn writers(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     logins: &[String],
 ) -> Result<Vec<String>, RestError> {
@@ -113,7 +113,7 @@ pub(super) async fn writers(
 impl GitHub {
     async fn end_of_client(&self, what: &str, access: &Secret) -> ForgeResult<()> {
         let settings = &self.settings;
-        let by = By::Client(&settings.client_id, &settings.client_secret);
+        let by = RestCredential::Client(&settings.client_id, &settings.client_secret);
         let path = ["applications", &settings.client_id, what];
         let body = json!({"access_token": access.expose()});
         match self.rest.send(Call::sending(by, Method::DELETE, &path, &body)).await {
@@ -157,12 +157,13 @@ impl People for GitHub {
     }
 
     async fn person(&self, access: &Secret) -> ForgeResult<Person> {
-        let body: AccountBody = self.rest.read(Call::get(By::Person(access), &["user"])).await?;
+        let body: AccountBody =
+            self.rest.read(Call::get(RestCredential::Person(access), &["user"])).await?;
         Ok(Person { id: body.id, login: body.login })
     }
 
     async fn visible_installations(&self, access: &Secret) -> ForgeResult<Vec<Installation>> {
-        let call = Call::get(By::Person(access), &["user", "installations"]);
+        let call = Call::get(RestCredential::Person(access), &["user", "installations"]);
         let page: InstallationsPage =
             self.rest.read(call.with(&[("per_page", PAGE_ITEMS)])).await?;
         Ok(page.installations.into_iter().map(Installation::from).collect())
@@ -174,12 +175,14 @@ impl People for GitHub {
         organization: &Owner,
     ) -> ForgeResult<OrganizationMembership> {
         let path = ["user", "memberships", "orgs", &organization.login];
-        let body: MembershipBody = match self.rest.read(Call::get(By::Person(access), &path)).await
-        {
-            Ok(body) => body,
-            Err(error) if error.status() == Some(404) => return Ok(OrganizationMembership::None),
-            Err(error) => return Err(error.into()),
-        };
+        let body: MembershipBody =
+            match self.rest.read(Call::get(RestCredential::Person(access), &path)).await {
+                Ok(body) => body,
+                Err(error) if error.status() == Some(404) => {
+                    return Ok(OrganizationMembership::None);
+                }
+                Err(error) => return Err(error.into()),
+            };
         // The name may be another organisation's by now.
         if body.organization.is_none_or(|found| found.id != organization.id) {
             return Ok(OrganizationMembership::None);

@@ -15,7 +15,7 @@ use chrono::DateTime;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::rest::{By, RestClient};
+use super::rest::{RestClient, RestCredential};
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::{RepositoryId, RepositoryName};
 
@@ -173,7 +173,7 @@ struct AuthorBody {
 /// The pull request with this number.
 pub(super) async fn poll(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     (id, name): (RepositoryId, &RepositoryName),
     number: u64,
 ) -> ForgeResult<PolledPullRequest> {
@@ -367,7 +367,7 @@ fn ms(time: &str) -> Ms {
 }
 
 /// What an answer with errors means for the caller.
-pub(super) fn not_answered(errors: &[Value], by: By<'_>) -> ForgeError {
+pub(super) fn not_answered(errors: &[Value], by: RestCredential<'_>) -> ForgeError {
     let first = errors.first().cloned().unwrap_or_default();
     let said = bobbin_http::sentence(&first["message"]);
     match first["type"].as_str().unwrap_or_default() {
@@ -377,7 +377,7 @@ pub(super) fn not_answered(errors: &[Value], by: By<'_>) -> ForgeError {
         }
         "NOT_FOUND" => ForgeError::lasting(ForgeErrorKind::NotFound, "GitHub does not know it."),
         "UNPROCESSABLE" => ForgeError::refused(said),
-        "FORBIDDEN" | "INSUFFICIENT_SCOPES" if matches!(by, By::Person(_)) => {
+        "FORBIDDEN" | "INSUFFICIENT_SCOPES" if matches!(by, RestCredential::Person(_)) => {
             ForgeError::refused(said)
         }
         "FORBIDDEN" => {

@@ -5,7 +5,7 @@ use bobbin_core::records::publication::PullRequestState as Seen;
 use bobbin_http::Method;
 use serde::{Deserialize, Serialize};
 
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use crate::forge::{
     NewPullRequest, PullRequest, PullRequestChange, PullRequestState, RepositoryId, RepositoryName,
 };
@@ -83,7 +83,7 @@ struct ChangeBody<'a> {
 /// The newest pull request of a branch of the repository itself.
 pub(super) async fn newest(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     (id, name): (RepositoryId, &RepositoryName),
     branch: &str,
 ) -> Result<Option<PullRequest>, RestError> {
@@ -108,7 +108,7 @@ pub(super) async fn newest(
 /// The pull request with this number, and its newest commit; `None` if there is none.
 pub(super) async fn numbered(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     (id, name): (RepositoryId, &RepositoryName),
     number: u64,
 ) -> Result<Option<(GivenPull, String)>, RestError> {
@@ -139,7 +139,7 @@ pub(super) async fn numbered(
 /// Opens a pull request.
 pub(super) async fn open(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     new: &NewPullRequest,
 ) -> Result<PullRequest, RestError> {
@@ -165,7 +165,7 @@ pub(super) async fn open(
 /// Changes subject or text.
 pub(super) async fn change(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     change: &PullRequestChange,
 ) -> Result<PullRequest, RestError> {

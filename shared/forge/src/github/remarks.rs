@@ -5,7 +5,7 @@ use bobbin_http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use crate::forge::RepositoryName;
 
 /// Items on a page, and how many pages of the newest remarks are searched for one's own.
@@ -23,7 +23,7 @@ struct RemarkBody {
 /// A reaction; GitHub has one of a kind for each account.
 pub(super) async fn mark_seen(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     remark: Remark,
 ) -> Result<(), RestError> {
@@ -45,7 +45,7 @@ pub(super) fn mark(name: &str) -> String {
 
 pub(super) async fn say(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     number: u64,
     remark: &NewRemark,
@@ -71,7 +71,7 @@ pub(super) async fn say(
 /// Whether the newest remarks have one with this mark.
 async fn is_said(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     number: u64,
     (thread, mark): (Option<u64>, &str),
@@ -105,7 +105,7 @@ async fn is_said(
 
 pub(super) async fn ask_for_review(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     number: u64,
     logins: &[String],

@@ -5,7 +5,7 @@ use bobbin_core::records::checks::RequiredCheck;
 use serde::Deserialize;
 
 use super::client::PAGE_ITEMS;
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use crate::forge::RepositoryName;
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ struct ProtectionCheckBody {
 /// The required checks of a branch, each once.
 pub(super) async fn read(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     branch: &str,
 ) -> Result<Vec<RequiredCheck>, RestError> {

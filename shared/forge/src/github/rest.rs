@@ -28,7 +28,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 
 /// As whom a call is made.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum By<'a> {
+pub(super) enum RestCredential<'a> {
     /// The app itself, by a signature.
     App(&'a Secret),
     /// An installation, by a token of it.
@@ -44,7 +44,7 @@ pub(super) enum By<'a> {
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) struct Call<'a> {
-    by: By<'a>,
+    by: RestCredential<'a>,
     method: Method,
     path: &'a [&'a str],
     query: &'a [(&'a str, &'a str)],
@@ -52,7 +52,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn get(by: By<'a>, path: &'a [&'a str]) -> Self {
+    pub(super) fn get(by: RestCredential<'a>, path: &'a [&'a str]) -> Self {
         Self { by, method: Method::GET, path, query: &[], body: None }
     }
 
@@ -61,7 +61,7 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn sending(
-        by: By<'a>,
+        by: RestCredential<'a>,
         method: Method,
         path: &'a [&'a str],
         body: &impl Serialize,
@@ -70,11 +70,11 @@ impl<'a> Call<'a> {
         Self { by, method, path, query: &[], body }
     }
 
-    pub(super) fn delete(by: By<'a>, path: &'a [&'a str]) -> Self {
+    pub(super) fn delete(by: RestCredential<'a>, path: &'a [&'a str]) -> Self {
         Self::empty(by, Method::DELETE, path)
     }
 
-    pub(super) fn empty(by: By<'a>, method: Method, path: &'a [&'a str]) -> Self {
+    pub(super) fn empty(by: RestCredential<'a>, method: Method, path: &'a [&'a str]) -> Self {
         Self { by, method, path, query: &[], body: None }
     }
 }
@@ -102,12 +102,12 @@ pub(super) struct Refusal {
     sign_on: Option<String>,
     /// Where it has moved.
     pub(super) location: Option<String>,
-    by: Whose,
+    by: CallerKind,
 }
 
 /// Whose right was not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum CallerKind {
     App,
     Installation,
     Person,
@@ -183,21 +183,21 @@ fn refused(refusal: Refusal) -> ForgeError {
         return error;
     }
     match (status, by) {
-        (404, Whose::App) if has(&said, UNKNOWN_APP) => ForgeError::lasting(
+        (404, CallerKind::App) if has(&said, UNKNOWN_APP) => ForgeError::lasting(
             ForgeErrorKind::Other,
             "GitHub knows no app with this id. The operator has to check the parameter GitHubAppId.",
         ),
-        (401, Whose::App | Whose::Client) => ForgeError::lasting(
+        (401, CallerKind::App | CallerKind::Client) => ForgeError::lasting(
             ForgeErrorKind::Other,
             format!(
                 "GitHub refused the app's key: {said}. The operator has to check the app's id, private key and client secret."
             ),
         ),
         // A token is not known everywhere in the moment in which it was made.
-        (401, Whose::Installation) => {
+        (401, CallerKind::Installation) => {
             ForgeError::passing(ForgeErrorKind::Other, 0, "GitHub does not accept the token")
         }
-        (401, Whose::Person) => ForgeError::lasting(
+        (401, CallerKind::Person) => ForgeError::lasting(
             ForgeErrorKind::SignInEnded,
             "Your connection to GitHub has ended. Connect your account again.",
         ),
@@ -270,7 +270,7 @@ impl RestClient {
         answered(answer, whose)
     }
 
-    async fn received(&self, call: Call<'_>) -> Result<(ReceivedAnswer, Whose), RestError> {
+    async fn received(&self, call: Call<'_>) -> Result<(ReceivedAnswer, CallerKind), RestError> {
         let Call { by, method, path, query, body } = call;
         let mut url = below(&self.api, path);
         if !query.is_empty() {
@@ -305,7 +305,7 @@ impl RestClient {
     /// The data of a GraphQL query. An answer with errors has holes, and is an error.
     pub(super) async fn graphql(
         &self,
-        by: By<'_>,
+        by: RestCredential<'_>,
         query: &str,
         variables: &Value,
     ) -> ForgeResult<Value> {
@@ -316,7 +316,7 @@ impl RestClient {
         }
     }
 
-    async fn queried(&self, by: By<'_>, body: &Value) -> Result<Value, RestError> {
+    async fn queried(&self, by: RestCredential<'_>, body: &Value) -> Result<Value, RestError> {
         let request = self.http.request(Method::POST, self.graphql.as_str())?;
         let (request, whose) = signed(request, by);
         parsed(&answered(self.http.send(request.json(body)).await?, whose)?)
@@ -330,7 +330,7 @@ impl RestClient {
         let url = below(&self.web, &["login", "oauth", "access_token"]);
         let request = self.http.request(Method::POST, url.as_str())?;
         let request = request.header(ACCEPT, "application/json").form(form);
-        parsed(&answered(self.http.send(request).await?, Whose::Client)?)
+        parsed(&answered(self.http.send(request).await?, CallerKind::Client)?)
     }
 
     /// The address of a page.
@@ -349,13 +349,19 @@ fn below(base: &Url, path: &[&str]) -> Url {
     url
 }
 
-fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
+fn signed(request: RequestBuilder, by: RestCredential<'_>) -> (RequestBuilder, CallerKind) {
     match by {
-        By::App(signature) => (request.bearer_auth(signature.expose()), Whose::App),
-        By::Installation(token) => (request.bearer_auth(token.expose()), Whose::Installation),
-        By::Person(token) => (request.bearer_auth(token.expose()), Whose::Person),
-        By::Client(id, secret) => (request.basic_auth(id, Some(secret.expose())), Whose::Client),
-        By::Nobody => (request, Whose::Nobody),
+        RestCredential::App(signature) => {
+            (request.bearer_auth(signature.expose()), CallerKind::App)
+        }
+        RestCredential::Installation(token) => {
+            (request.bearer_auth(token.expose()), CallerKind::Installation)
+        }
+        RestCredential::Person(token) => (request.bearer_auth(token.expose()), CallerKind::Person),
+        RestCredential::Client(id, secret) => {
+            (request.basic_auth(id, Some(secret.expose())), CallerKind::Client)
+        }
+        RestCredential::Nobody => (request, CallerKind::Nobody),
     }
 }
 
@@ -370,7 +376,7 @@ pub(super) fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, 
     })
 }
 
-fn answered(answer: ReceivedAnswer, by: Whose) -> Result<ReceivedAnswer, RestError> {
+fn answered(answer: ReceivedAnswer, by: CallerKind) -> Result<ReceivedAnswer, RestError> {
     let status = answer.status;
     if answer.ok() {
         return Ok(answer);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::{PAGE_ITEMS, PAGES_MAX};
 use super::remarks::mark;
-use super::rest::{By, Call, RestClient, RestError};
+use super::rest::{Call, RestClient, RestCredential, RestError};
 use crate::forge::RepositoryName;
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ impl<'a> From<&'a DraftedComment> for ReviewCommentBody<'a> {
 /// What the head changes since it left the base's history.
 pub(super) async fn difference(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     (base, head): (&str, &str),
 ) -> Result<Vec<DiffFile>, RestError> {
@@ -101,7 +101,7 @@ fn hunk(line: &str) -> Option<DiffHunk> {
 /// Posts a review, unless it is there. Returns its page.
 pub(super) async fn post(
     rest: &RestClient,
-    by: By<'_>,
+    by: RestCredential<'_>,
     name: &RepositoryName,
     number: u64,
     review: &NewPullReview,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::client::GitHub;
 use super::finishing::Finishing;
-use super::rest::By;
+use super::rest::RestCredential;
 use super::token::Right;
 use super::{failures, pulls, remarks, reviews};
 use crate::error::{ForgeError, ForgeResult};
@@ -68,7 +68,7 @@ impl PullRequests for GitHub {
     ) -> ForgeResult<ActEnd> {
         let token = self.token(at, Right::ReadPullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
-        let (rest, by, person) = (&*self.rest, token.by(), By::Person(person));
+        let (rest, by, person) = (&*self.rest, token.by(), RestCredential::Person(person));
         let acted = Finishing { rest, by, person, name, number }.act(act, head).await;
         self.ended(at, token, acted).await
     }

@@ -6,7 +6,7 @@ use bobbin_core::base::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
-use super::rest::{By, Call, RestClient};
+use super::rest::{Call, RestClient, RestCredential};
 use crate::forge::{RepositoryId, RepositoryName};
 
 /// The right of an operation.
@@ -94,8 +94,8 @@ impl Token {
     }
 
     /// As the installation, with this token.
-    pub(super) fn by(&self) -> By<'_> {
-        By::Installation(&self.secret)
+    pub(super) fn by(&self) -> RestCredential<'_> {
+        RestCredential::Installation(&self.secret)
     }
 
     /// Revokes it. If that fails, it ends by itself within the hour.
@@ -118,7 +118,7 @@ impl Drop for Token {
 }
 
 async fn revoke(rest: &RestClient, secret: &Secret) {
-    let call = Call::delete(By::Installation(secret), &["installation", "token"]);
+    let call = Call::delete(RestCredential::Installation(secret), &["installation", "token"]);
     match rest.send(call).await {
         Ok(_) => {}
         // It has ended already.

@@ -33,7 +33,7 @@ const QUIET: [&str; 12] = [
 ];
 
 /// A devcontainer as the command line reads it, beside ours.
-struct Judged {
+struct JudgedFixture {
     fixture: String,
     theirs: Map<String, Value>,
     ours: Recipe,
@@ -41,7 +41,7 @@ struct Judged {
     workspace: String,
 }
 
-impl Judged {
+impl JudgedFixture {
     async fn of(root: &Path, packages: &Path) -> Self {
         let fixture = root.file_name().unwrap().to_str().unwrap().to_owned();
         let ours = recipe(root.to_str().unwrap());
@@ -176,7 +176,7 @@ async fn devcontainers_are_honoured_or_refused() {
     let copies = tempfile::tempdir().unwrap();
     let fixtures = named("devcontainer-").into_iter().map(|name| folder().join(name));
     for root in fixtures.chain(copied(&package.join("devcontainers"), copies.path())) {
-        let recipe = Judged::of(&root, &packages).await;
+        let recipe = JudgedFixture::of(&root, &packages).await;
         // The command line guesses what a broken file means. Ours says that it is broken, and takes nothing.
         if recipe.fixture == "devcontainer-broken" {
             assert_eq!(recipe.ours.refused.len(), 1);

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::base::limits::Limits;
-use bobbin_sim::plan::{Deed, Trouble, prompt};
+use bobbin_sim::plan::{PlannedEvent, Trouble, prompt};
 use bobbin_sim::promises;
 use bobbin_sim::state::settled;
 use bobbin_sim::world::World;
@@ -21,7 +21,7 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
         let world = World::new(1, thread as u64, Trouble::None, Limits::DEFAULT);
         for turn in 0..turns {
             let message = world.message(0, &format!("m{turn}"), prompt("do it"));
-            world.plan(turn as u64 * BETWEEN_MS, 0, Deed::Send(message));
+            world.plan(turn as u64 * BETWEEN_MS, 0, PlannedEvent::Send(message));
         }
         let (began, before_ns) = (Instant::now(), on_cpu_ns()?);
         world.run(settled)?;

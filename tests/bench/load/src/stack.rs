@@ -54,7 +54,7 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
     }))
 }
 
-struct Told {
+struct LoadResult {
     /// From the first prompt to the last answer.
     took: Duration,
     /// The part of it until the last prompt was accepted.
@@ -62,7 +62,7 @@ struct Told {
     latencies_ms: Vec<u64>,
 }
 
-async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, String> {
+async fn load(world: &World, threads: usize, turns: usize) -> Result<LoadResult, String> {
     let began_ms = now_ms();
     let began = Instant::now();
     let first = &words(0);
@@ -114,7 +114,7 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
         last_ms = ends.fold(last_ms, |last, (one, ms)| last.max(one.accepted_ms + ms));
         latencies_ms.extend(took);
     }
-    Ok(Told { took: Duration::from_millis(last_ms - began_ms), sending, latencies_ms })
+    Ok(LoadResult { took: Duration::from_millis(last_ms - began_ms), sending, latencies_ms })
 }
 
 /// Polls until there is nothing left to wait for.

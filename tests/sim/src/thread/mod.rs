@@ -11,7 +11,7 @@ use bobbin_core::base::names::PostKind;
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Work};
-use bobbin_core::records::parked::{Forward, Parked, Wish};
+use bobbin_core::records::parked::{Forward, Parked, PollRequester};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::settings::Settings;
@@ -262,7 +262,7 @@ impl SimThread {
     }
 
     /// Makes this turn's waiting message visible now, if its receipt is still the last one.
-    pub fn bring_forward(&mut self, turn: &TurnId, wish: Wish, now_ms: Ms) -> bool {
+    pub fn bring_forward(&mut self, turn: &TurnId, wish: PollRequester, now_ms: Ms) -> bool {
         let (Some(parked), Some(entry)) = (&self.parked, self.queue.front_mut()) else {
             return false;
         };
@@ -277,7 +277,7 @@ impl SimThread {
     /// The same on a person's request, for the turn whose message is first.
     pub fn wish_for_running(&mut self, now_ms: Ms) -> bool {
         let first = self.queue.front().map(|entry| entry.message.id.clone());
-        first.is_some_and(|turn| self.bring_forward(&turn, Wish::Person, now_ms))
+        first.is_some_and(|turn| self.bring_forward(&turn, PollRequester::Person, now_ms))
     }
 
     /// Somebody sends the waiting prompt into the running turn. Answers whether that could be marked.

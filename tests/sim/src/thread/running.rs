@@ -6,7 +6,7 @@ use bobbin_core::base::names::PromptIds;
 use bobbin_core::protocol::effect::{Follow, Sending};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::artifacts::Artifact;
-use bobbin_core::records::ask::{About, Settlement};
+use bobbin_core::records::ask::{About, AskDecision};
 use bobbin_core::records::changes::{ChangedFile, Changes, How};
 use bobbin_core::records::run::PromptState;
 
@@ -141,7 +141,7 @@ impl SimThread {
     fn answers(&mut self, home: &mut Home, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
         let by = bobbin_core::base::person::Person { id: "bob".into(), name: "bob".into() };
-        let settlement = Settlement { by, choice: bobbin_core::records::ask::Choice::Once };
+        let settlement = AskDecision { by, choice: bobbin_core::records::ask::Choice::Once };
         self.flags.settled.entry(ask.to_owned()).or_insert(settlement);
         let agents = home.sandboxes.values_mut();
         for run in agents

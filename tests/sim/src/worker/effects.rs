@@ -20,7 +20,6 @@ use bobbin_core::records::changes::Changes;
 use bobbin_core::records::control::Operation;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Work};
-use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
@@ -30,6 +29,7 @@ use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
+use bobbin_core::records::tool_sandbox::{self, AgentSeen};
 use bobbin_core::tenant::catalogue::AgentOptions;
 use bobbin_core::tenant::selection::Selection;
 
@@ -124,9 +124,9 @@ impl Worker {
         perform(&mut self.here(&mut guard), addressed)
     }
 
-    fn here<'a>(&'a self, inner: &'a mut Inner) -> Here<'a> {
+    fn here<'a>(&'a self, inner: &'a mut Inner) -> WorkerEffectContext<'a> {
         let (at, workspace) = self.at.lock().expect("nobody panics here").clone();
-        Here { worker: self, inner, at, workspace }
+        WorkerEffectContext { worker: self, inner, at, workspace }
     }
 
     /// The message that deletes the agent's second sandbox.
@@ -134,7 +134,7 @@ impl Worker {
         let (at, now_ms) = (self.at(), inner.now_ms);
         let second = inner.second_of(at);
         let record = inner.places[second].home.record.clone()?;
-        outside::ended((&inner.key_of(at), generation), &record, now_ms)
+        tool_sandbox::ended((&inner.key_of(at), generation), &record, now_ms)
     }
 
     fn caller(&self) -> Caller {
@@ -272,7 +272,7 @@ impl Worker {
 }
 
 /// What one effect of a delivery can use.
-struct Here<'a> {
+struct WorkerEffectContext<'a> {
     worker: &'a Worker,
     inner: &'a mut Inner,
     /// The place of the sandbox.
@@ -280,7 +280,7 @@ struct Here<'a> {
     workspace: String,
 }
 
-impl Here<'_> {
+impl WorkerEffectContext<'_> {
     fn with<T>(&mut self, act: impl FnOnce(&mut SimThread, &mut Home, &mut Dice, Ms) -> T) -> T {
         let now_ms = self.inner.now_ms;
         self.inner
@@ -316,7 +316,7 @@ impl Here<'_> {
     }
 }
 
-impl Services for Here<'_> {
+impl Services for WorkerEffectContext<'_> {
     fn stands(&mut self, generation: u32) -> SandboxState {
         self.inner.places[self.at].home.stands(generation, self.inner.now_ms)
     }
@@ -684,7 +684,7 @@ impl Services for Here<'_> {
     fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {
         let inner = &mut *self.inner;
         let agent = inner.place_of(of.thread());
-        let mut seen = outside::seen(inner.places[agent].home.record.as_ref());
+        let mut seen = tool_sandbox::seen(inner.places[agent].home.record.as_ref());
         if self.worker.work == Work::Sweep {
             let now_ms = inner.now_ms;
             inner.places[self.at].home.looked_ms = Some(now_ms);

@@ -2,7 +2,7 @@
 
 use super::fake::*;
 use super::*;
-use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
+use bobbin_core::protocol::decide::orphan::{Graces, RecordVerdict, fate};
 use bobbin_core::records::session::StrayRun;
 
 /// How often a check was repeated before it was believed.
@@ -107,12 +107,12 @@ fn vanished_sandbox_is_adopted_when_seen() {
         assert_eq!(lost.phase, Phase::Destroyed);
         let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.sandbox.stale_grace_ms;
         let graces = Graces::from(&Limits::DEFAULT.sandbox);
-        assert_eq!(fate(Some(&lost), 1, 0, now_ms, graces), Fate::TakenBack);
+        assert_eq!(fate(Some(&lost), 1, 0, now_ms, graces), RecordVerdict::TakenBack);
         world.with(|s| s.sandboxes.insert(1, state));
         deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
         let back = record(&world).sandbox;
         assert_eq!((back.phase, back.generation, back.history.vanished), (phase, 1, None));
-        assert_eq!(fate(Some(&back), 1, 0, now_ms, graces), Fate::Spared);
+        assert_eq!(fate(Some(&back), 1, 0, now_ms, graces), RecordVerdict::Spared);
         deliver_until_done(&world, &prompt("m2"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
         assert_eq!(record(&world).sandbox.generation, 1);
@@ -129,7 +129,7 @@ fn reset_orphans_the_vanished_sandbox() {
     let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.sandbox.stale_grace_ms;
     let fate =
         fate(Some(&record(&world).sandbox), 1, 0, now_ms, Graces::from(&Limits::DEFAULT.sandbox));
-    assert_eq!(fate, Fate::Orphan);
+    assert_eq!(fate, RecordVerdict::Orphan);
 }
 
 #[test]
@@ -141,6 +141,6 @@ fn vanished_generation_is_kept_one_day() {
     assert_eq!(next.generation, 2);
     let lost_ms = next.history.vanished.unwrap().at_ms;
     let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT.sandbox));
-    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms - 1), Fate::Kept);
-    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms), Fate::Orphan);
+    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms - 1), RecordVerdict::Kept);
+    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms), RecordVerdict::Orphan);
 }

@@ -103,7 +103,7 @@ fn updated_branch_is_no_strangers() {
 }
 
 #[test]
-fn push_before_the_update_was_seen_says_what_to_do() {
+fn push_before_update_is_seen_is_explained() {
     let world = updated(1_000);
     holds(&world, NEXT);
     deliver_until_done(&world, &show("p3"), 1);

@@ -15,13 +15,13 @@ use bobbin_core::records::drafted_review::{NewPullReview, ReviewEnd, ReviewRead}
 use bobbin_core::records::given_pull::{FoundPull, GivenPull};
 use bobbin_core::records::given_secrets::GivenSecrets;
 use bobbin_core::records::observations::NameWrite;
-use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::prebuild::{self, Prebuild};
 use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::records::recipe::FoundRecipe;
 use bobbin_core::records::responses::PullRequestResponse;
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::records::set_up::{FailedStep, SetUpSeen};
+use bobbin_core::records::tool_sandbox::{self, AgentSeen};
 use bobbin_core::tenant::budgets::{BudgetScope, MicroUsd};
 use bobbin_core::tenant::capped_keys::{KeyLimit, LIFE_MS};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
@@ -417,18 +417,18 @@ impl Fake {
                 }
                 return Event::Failed(failure);
             }
-            perform(&mut Here { s, thread }, addressed)
+            perform(&mut FakeEffectContext { s, thread }, addressed)
         })
     }
 }
 
 /// What one effect of a delivery can use.
-struct Here<'a> {
+struct FakeEffectContext<'a> {
     s: &'a mut State,
     thread: &'a ThreadKey,
 }
 
-impl Services for Here<'_> {
+impl Services for FakeEffectContext<'_> {
     fn stands(&mut self, generation: u32) -> SandboxState {
         self.s.sandboxes.get(&generation).cloned().unwrap_or(SandboxState::Gone)
     }
@@ -1022,7 +1022,7 @@ impl Services for Here<'_> {
     }
 
     fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {
-        outside::seen(self.s.sandbox_record(of).as_ref())
+        tool_sandbox::seen(self.s.sandbox_record(of).as_ref())
     }
 
     fn prebuild(&mut self, builder: &SandboxKey, at: &EffectTarget) -> Option<Prebuild> {

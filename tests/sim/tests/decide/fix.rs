@@ -554,7 +554,7 @@ fn fix_is_for_what_was_read_of_more() {
 }
 
 #[test]
-fn older_comment_begins_no_fix_once_the_newer_is_unread() {
+fn unread_newer_comment_prevents_a_fix() {
     let world = published();
     let ada = |id| comment(id, by("ada", false), "Why?");
     let shows_thread = |comments: Vec<SeenComment>, total| {
@@ -620,7 +620,7 @@ fn words_of_others_reach_the_agent_as_data() {
 }
 
 #[test]
-fn commit_of_a_person_and_the_base_are_brought_first() {
+fn fix_first_brings_base_and_persons_commit() {
     let world = red();
     shows(&world, |watched| {
         watched.pull.head = "cccc".to_owned();

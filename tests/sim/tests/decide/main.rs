@@ -4,15 +4,14 @@
 
 mod absence;
 mod acts;
-mod beside;
 mod budget;
 mod capped;
 mod choice;
+mod comment_task;
 mod fake;
 mod fix;
 mod forge;
 mod handover;
-mod hear;
 mod histories;
 mod leases;
 mod looks;
@@ -27,8 +26,9 @@ mod runs;
 mod secrets;
 mod set_up;
 mod share;
+mod sibling_repositories;
 mod steering;
-mod untold;
+mod unposted;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,8 +4,8 @@ use super::*;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::decide::words;
 use bobbin_core::records::control::Operation;
-use bobbin_core::records::outside::{ended, made, tools_of};
 use bobbin_core::records::sandbox::{InUse, SandboxRecord, Tools};
+use bobbin_core::records::tool_sandbox::{ended, made, tools_of};
 
 fn prompt_in(id: &str, runtime: &str) -> Message {
     let Work::Prompt(prompt) = prompt(id).work else { unreachable!() };

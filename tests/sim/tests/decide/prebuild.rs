@@ -9,7 +9,7 @@ use bobbin_core::records::prebuild::{BeginsWith, BuildPurpose, NewBuild, builder
 use bobbin_core::records::recipe::FoundRecipe;
 use bobbin_core::records::sandbox::{KeptSnapshot, SandboxRecord, SnapshotSeen};
 use bobbin_core::records::set_up::{RanStep, StepEnd};
-use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
+use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretRequest};
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 
 const SET_UP: &str = "set up at abcdef0 in 1 s, by `.bobbin/environment.yaml`";
@@ -363,7 +363,7 @@ fn crash_at_any_call_begins_with_the_prebuild() {
 #[test]
 fn secret_for_the_set_up_means_no_prebuild() {
     let world = world();
-    let wish = SecretWish {
+    let wish = SecretRequest {
         repository: "acme/api".to_owned(),
         name: "NPM_TOKEN".to_owned(),
         hosts: vec!["registry.acme.dev".to_owned()],
@@ -525,7 +525,7 @@ fn other_credentials_get_a_prebuild_of_their_own() {
 }
 
 #[test]
-fn step_that_fails_in_a_prebuild_is_run_again_without() {
+fn step_failing_in_prebuild_reruns_without_it() {
     let world = built();
     world.with(|s| s.project.ends = Some(vec![StepEnd::Done, StepEnd::Failed(2)]));
     deliver_until_done(&world, &asked("m2", "acme/api@next"), 1);
@@ -704,7 +704,7 @@ fn person_is_told_why_nothing_is_built() {
 }
 
 #[test]
-fn limits_of_the_stack_bound_what_a_person_asks_for() {
+fn stack_limits_bound_requested_builds() {
     for (prebuilds, all_ms, purpose, expected) in [
         (0, 60_000, BuildPurpose::Build, Some("this stack makes no prebuilds")),
         (0, 60_000, BuildPurpose::Try, None),
@@ -753,7 +753,7 @@ fn person_is_told_of_a_full_place() {
 }
 
 #[test]
-fn crash_at_any_call_ends_what_a_person_asked_for() {
+fn requested_builds_end_despite_any_crash() {
     let request = |purpose| wanted(&built(), "p1", purpose);
     for (purpose, snapshots, least) in
         [(BuildPurpose::Build, 1, 30), (BuildPurpose::Try, 1, 20), (BuildPurpose::Forget, 0, 4)]

@@ -199,7 +199,7 @@ fn odd_branch_name_reaches_no_instruction() {
 }
 
 #[test]
-fn work_goes_into_the_open_branch_by_a_branch_of_its_own() {
+fn work_targets_open_branch_from_own_branch() {
     let of_fork = GivenPull { branch: None, ..given() };
     let merged = GivenPull { state: PullRequestState::Merged, ..given() };
     for (before, now, into) in [

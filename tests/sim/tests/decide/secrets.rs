@@ -6,7 +6,7 @@ use bobbin_core::records::given_secrets::{
     GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
 };
 use bobbin_core::tenant::project_networks::{NetworkAccess, revision_of};
-use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretWish};
+use bobbin_core::tenant::project_secrets::{ProjectSecret, SecretRequest};
 use bobbin_core::tenant::settings::SettingsChange;
 
 /// The secrets of servers, and whether the provider keeps any.
@@ -62,7 +62,7 @@ impl FakeSecrets {
 }
 
 fn store(world: &Fake, name: &str, sealed: &str) {
-    let wish = SecretWish {
+    let wish = SecretRequest {
         repository: "acme/api".to_owned(),
         name: name.to_owned(),
         hosts: vec!["registry.example.com".to_owned()],

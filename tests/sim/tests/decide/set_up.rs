@@ -251,7 +251,7 @@ fn late_first_look_has_all_its_time() {
 }
 
 #[test]
-fn missing_program_of_a_lock_file_is_told_to_the_agent_alone() {
+fn missing_lock_file_program_reaches_agent_only() {
     let world =
         world(Recipe { is_derived: true, start: Vec::new(), services: Vec::new(), ..recipe() });
     world.with(|s| s.project.ends = Some(vec![StepEnd::Failed(127), StepEnd::Done]));

@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::agent::Step;
 use super::dice::Dice;
-use super::plan::{Deed, START_MS, Trouble, prompt};
+use super::plan::{PlannedEvent, START_MS, Trouble, prompt};
 use super::promises;
 use super::state::{Inner, settled};
 use super::world::World;
@@ -56,7 +56,7 @@ fn history(seed: u64, plant: Plant) -> Result<(usize, usize, usize), String> {
     for place in (0..TURNS).map(|turn| 2 * turn) {
         let id = format!("t{place}");
         let message = world.message(place, &id, prompt(&id));
-        world.plan(0, place, Deed::Send(message));
+        world.plan(0, place, PlannedEvent::Send(message));
     }
     world.run(settled)?;
     world.settle();

@@ -18,7 +18,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;
 use super::document;
-use super::plan::{self, Deed, Out, Trouble, prompt, reset};
+use super::plan::{self, Out, PlannedEvent, Trouble, prompt, reset};
 use super::promises::{self, Fact};
 use super::state::{nothing_due, settled};
 use super::transitions::Transition;
@@ -118,23 +118,23 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
             let id = format!("t{place}m{number}");
             let work = if number > 0 && dice.falls(150) { reset() } else { prompt(&id) };
             let message = world.message(place, &id, work);
-            world.plan(at_ms, place, Deed::Send(message.clone()));
+            world.plan(at_ms, place, PlannedEvent::Send(message.clone()));
             // The platform sends it again, within the queue's window or long after it.
             if dice.falls(200) {
-                world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));
+                world.plan(at_ms + dice.below(40 * 60_000), place, PlannedEvent::Send(message));
             }
             if dice.falls(200) {
-                world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id.clone()));
+                world.plan(at_ms + dice.below(120_000), place, PlannedEvent::Stop(id.clone()));
             }
             if dice.falls(300) {
-                world.plan(at_ms + dice.below(60_000), place, Deed::Now(id.clone()));
+                world.plan(at_ms + dice.below(60_000), place, PlannedEvent::Now(id.clone()));
             }
             // Early, during polls, late: some of it without effect.
             for _ in 0..dice.below(6) {
-                world.plan(at_ms + dice.below(120_000), place, Deed::Nudge(id.clone()));
+                world.plan(at_ms + dice.below(120_000), place, PlannedEvent::Nudge(id.clone()));
             }
             if dice.falls(40) {
-                world.plan(at_ms + dice.below(120_000), place, Deed::StopAll);
+                world.plan(at_ms + dice.below(120_000), place, PlannedEvent::StopAll);
             }
             at_ms += match dice.below(3) {
                 0 => dice.below(10_000),
@@ -145,7 +145,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
         // Separate dice: the rest of a history stays the same without this.
         let mut apart = dice.clone();
         if apart.falls(250) {
-            let crowded = Deed::Crowded(apart.below(60_000));
+            let crowded = PlannedEvent::Crowded(apart.below(60_000));
             world.plan(apart.below(TROUBLE_MS), place, crowded);
         }
         // The operator does something, whatever runs or waits.
@@ -153,13 +153,18 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
             let want = Operation::ALL[usize::try_from(dice.below(5)).unwrap_or(0)];
             let work = Work::Operate { want, by: None };
             let message = world.message(place, &format!("t{place}o"), work);
-            world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
+            world.plan(dice.below(TROUBLE_MS), place, PlannedEvent::Send(message));
         }
         for _ in 0..dice.below(3) {
-            let cut = Deed::Cut(dice.below(40_000));
+            let cut = PlannedEvent::Cut(dice.below(40_000));
             world.plan(dice.below(TROUBLE_MS), place, cut);
         }
-        for deed in [Deed::Lose, Deed::ServerDies, Deed::Hangs, Deed::StopsByItself] {
+        for deed in [
+            PlannedEvent::Lose,
+            PlannedEvent::ServerDies,
+            PlannedEvent::Hangs,
+            PlannedEvent::StopsByItself,
+        ] {
             if dice.falls(120) {
                 world.plan(dice.below(TROUBLE_MS), place, deed);
             }
@@ -173,7 +178,7 @@ fn out_of_sight(world: &World, seed: u64, threads: usize) {
     let mut dice = Dice::new(seed ^ 0x0048_4944_4445);
     for place in 0..threads {
         if dice.falls(100) {
-            let hides = Deed::Hides(60_000 + dice.below(HOUR_MS));
+            let hides = PlannedEvent::Hides(60_000 + dice.below(HOUR_MS));
             world.plan(dice.below(TROUBLE_MS), place, hides);
         }
     }
@@ -203,7 +208,7 @@ fn outages(world: &World, dice: &mut Dice, seed: u64) {
         };
         if dice.falls(100) {
             let at_ms = dice.below(TROUBLE_MS);
-            world.plan(at_ms, 0, Deed::Out(what, dice.below(HOUR_MS)));
+            world.plan(at_ms, 0, PlannedEvent::Out(what, dice.below(HOUR_MS)));
         }
     }
 }
@@ -260,15 +265,15 @@ fn outside(world: &World, seed: u64, threads: usize) {
         }
         let chosen = Some(RuntimeMode::Outside);
         let from_ms = if dice.falls(700) { 0 } else { dice.below(TROUBLE_MS) };
-        world.plan(from_ms, place, Deed::Chooses(chosen));
+        world.plan(from_ms, place, PlannedEvent::Chooses(chosen));
         if dice.falls(200) {
-            world.plan(dice.below(TROUBLE_MS), place, Deed::Chooses(None));
+            world.plan(dice.below(TROUBLE_MS), place, PlannedEvent::Chooses(None));
         }
         for _ in 0..dice.below(12) {
-            world.plan(dice.below(TROUBLE_MS), place, Deed::Tools);
+            world.plan(dice.below(TROUBLE_MS), place, PlannedEvent::Tools);
         }
         let second = world.lock().second_of(place);
-        for (deed, chance) in [(Deed::Lose, 200), (Deed::StopsByItself, 200)] {
+        for (deed, chance) in [(PlannedEvent::Lose, 200), (PlannedEvent::StopsByItself, 200)] {
             if dice.falls(chance) {
                 world.plan(dice.below(TROUBLE_MS), second, deed);
             }
@@ -278,11 +283,11 @@ fn outside(world: &World, seed: u64, threads: usize) {
                 let at_ms = dice.below(TROUBLE_MS);
                 let id = format!("t{place}second-{}", want.word());
                 let message = world.message(second, &id, plan::operate(want));
-                world.plan(at_ms, second, Deed::Send(message));
+                world.plan(at_ms, second, PlannedEvent::Send(message));
             }
         }
         if dice.falls(150) {
-            world.plan(dice.below(TROUBLE_MS), place, Deed::Lose);
+            world.plan(dice.below(TROUBLE_MS), place, PlannedEvent::Lose);
         }
     }
 }
@@ -298,7 +303,7 @@ fn modes(world: &World, seed: u64) {
     if seed % 3 == 2 {
         let mut dice = Dice::new(seed ^ 0x4D4F_4445);
         for mode in [RuntimeMode::OpenCode, RuntimeMode::Native] {
-            world.plan(dice.below(TROUBLE_MS), 0, Deed::Mode(mode));
+            world.plan(dice.below(TROUBLE_MS), 0, PlannedEvent::Mode(mode));
         }
     }
 }

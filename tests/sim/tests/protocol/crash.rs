@@ -18,7 +18,7 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 
 use super::document;
-use super::plan::{self, Deed, Out, START_MS, Trouble, prompt, reset};
+use super::plan::{self, Out, PlannedEvent, START_MS, Trouble, prompt, reset};
 use super::promises::{self, Ending, Fact};
 use super::state::settled;
 use super::thread::SimThread;
@@ -101,7 +101,7 @@ fn answered_at_once(world: &World) -> Result<(), String> {
 
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
-    after(world, LIMITS.sandbox.idle_pause_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms, PlannedEvent::Rest);
     world.run(settled)
 }
 
@@ -109,7 +109,7 @@ fn idle(world: &World) -> Result<(), String> {
 fn named_idle(world: &World) -> Result<(), String> {
     answered(world)?;
     send(world, "n1", plan::name("front"));
-    after(world, LIMITS.sandbox.idle_pause_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms, PlannedEvent::Rest);
     world.run(settled)
 }
 
@@ -121,18 +121,18 @@ fn paused(world: &World) -> Result<(), String> {
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, LIMITS.sandbox.paused_ttl_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.paused_ttl_ms, PlannedEvent::Rest);
     world.run(settled)
 }
 
-fn after(world: &World, ms: u64, deed: Deed) {
+fn after(world: &World, ms: u64, deed: PlannedEvent) {
     let now_ms = world.lock().now_ms - START_MS;
     world.plan(now_ms + ms, 0, deed);
 }
 
 fn send(world: &World, id: &str, work: Work) {
     let message = world.message(0, id, work);
-    after(world, 0, Deed::Send(message));
+    after(world, 0, PlannedEvent::Send(message));
 }
 
 fn first(world: &World) {
@@ -157,21 +157,21 @@ fn asks(world: &World) {
 fn stopped(world: &World) {
     world.lock().places[0].next_run_is_endless = true;
     second(world);
-    after(world, 20_000, Deed::Stop("m2".to_owned()));
+    after(world, 20_000, PlannedEvent::Stop("m2".to_owned()));
 }
 
 /// A second prompt waits and is sent into the run.
 fn steers(world: &World) {
     second(world);
     send(world, "m3", prompt("m3"));
-    after(world, 1_000, Deed::Now("m3".to_owned()));
+    after(world, 1_000, PlannedEvent::Now("m3".to_owned()));
 }
 
 fn stops_all(world: &World) {
     world.lock().places[0].next_run_is_endless = true;
     second(world);
     send(world, "m3", prompt("m3"));
-    after(world, 20_000, Deed::StopAll);
+    after(world, 20_000, PlannedEvent::StopAll);
 }
 
 /// A run that takes longer than its card can be edited.
@@ -179,7 +179,7 @@ fn long(world: &World) {
     world.lock().places[0].next_run_is_endless = true;
     second(world);
     let minutes = 60_000;
-    after(world, 52 * minutes, Deed::Stop("m2".to_owned()));
+    after(world, 52 * minutes, PlannedEvent::Stop("m2".to_owned()));
 }
 
 fn sweep(world: &World) {
@@ -213,14 +213,14 @@ fn died(world: &World) {
 fn is_cut(world: &World) {
     world.lock().places[0].next_run_takes_ms = Some(5_000);
     second(world);
-    after(world, 1_000, Deed::Cut(15_000));
+    after(world, 1_000, PlannedEvent::Cut(15_000));
 }
 
 /// The same for a run that another prompt was sent into.
 fn is_cut_with_two(world: &World) {
     world.lock().places[0].next_run_takes_ms = Some(20_000);
     steers(world);
-    after(world, 15_000, Deed::Cut(15_000));
+    after(world, 15_000, PlannedEvent::Cut(15_000));
 }
 
 /// The follower of the run crashes, and another prompt waits behind it.
@@ -259,12 +259,12 @@ fn operate(world: &World, want: Operation) {
 /// The provider refuses the sweep's stop, and the sandbox is needed again.
 fn wanted_again(world: &World) {
     let minutes = 60_000;
-    after(world, 0, Deed::Out(Out::Provider, 9 * minutes));
+    after(world, 0, PlannedEvent::Out(Out::Provider, 9 * minutes));
     let (want, by) = (Operation::Resume, None);
     let message = world.message(0, "o1", Work::Operate { want, by });
     let accepted_at_ms = message.accepted_at_ms + 6 * minutes;
     let message = Message { accepted_at_ms, ..message };
-    after(world, 6 * minutes, Deed::Send(message));
+    after(world, 6 * minutes, PlannedEvent::Send(message));
 }
 
 /// Somebody deletes a new sandbox while its first prompt is under way.
@@ -276,7 +276,7 @@ fn destroyed_meanwhile(world: &World) {
     // It has waited for turns for the full time, and runs after the last write of the sandbox's record.
     let accepted_at_ms = START_MS - LIMITS.share.busy_ms;
     let message = Message { accepted_at_ms, ..message };
-    after(world, 20_250, Deed::Send(message));
+    after(world, 20_250, PlannedEvent::Send(message));
 }
 
 const ALONE: [Scenario; 28] = [

@@ -4,7 +4,7 @@
 use bobbin_core::base::limits::{Limits, RetryLimits};
 use libtest_mimic::{Failed, Trial};
 
-use super::plan::{Deed, Out, Trouble, prompt};
+use super::plan::{Out, PlannedEvent, Trouble, prompt};
 use super::promises::{self, Ending, Fact};
 use super::state::{Inner, nothing_due, settled};
 use super::world::World;
@@ -31,7 +31,7 @@ fn conversation(trouble: Trouble, limits: Limits, plant: Fault) -> Result<(u32, 
     for (number, at_ms) in [(0, 0), (1, 60_000), (2, 45 * 60_000)] {
         let id = format!("t{number}");
         let message = world.message(0, &id, prompt(&id));
-        world.plan(at_ms, 0, Deed::Send(message));
+        world.plan(at_ms, 0, PlannedEvent::Send(message));
     }
     let mut calls = 0;
     world.run(settled)?;
@@ -134,14 +134,14 @@ fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
         let message = world.message(place, &id, prompt(&id));
         // The last of them has just begun when the outage starts.
         let at_ms = if place + 1 < THREADS { 0 } else { HOUR_MS / 4 };
-        world.plan(at_ms, place, Deed::Send(message));
+        world.plan(at_ms, place, PlannedEvent::Send(message));
     }
     let deed = match away {
-        Away::Workers => Deed::Idle(WEEKEND_MS),
-        Away::Chat => Deed::Out(Out::Chat, WEEKEND_MS),
+        Away::Workers => PlannedEvent::Idle(WEEKEND_MS),
+        Away::Chat => PlannedEvent::Out(Out::Chat, WEEKEND_MS),
     };
     world.plan(HOUR_MS / 4 + 2_000, 0, deed);
-    world.plan(WEEKEND_MS + HOUR_MS, 0, Deed::Rest);
+    world.plan(WEEKEND_MS + HOUR_MS, 0, PlannedEvent::Rest);
     world.run(settled)?;
     world.settle();
     let inner = world.lock();

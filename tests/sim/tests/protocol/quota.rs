@@ -3,7 +3,7 @@
 use bobbin_core::base::limits::{Limits, TenantLimits};
 use libtest_mimic::{Failed, Trial};
 
-use super::plan::{Deed, Trouble, prompt};
+use super::plan::{PlannedEvent, Trouble, prompt};
 use super::promises::{self, Ending, Fact};
 use super::state::settled;
 use super::world::World;
@@ -28,7 +28,7 @@ fn crowd(seed: u64, counts_once: bool) -> Result<usize, String> {
     for place in 0..THREADS {
         let id = format!("t{place}");
         let message = world.message(place, &id, prompt(&id));
-        world.plan(seed * place as u64 % 3_000, place, Deed::Send(message));
+        world.plan(seed * place as u64 % 3_000, place, PlannedEvent::Send(message));
     }
     world.run(settled)?;
     world.settle();

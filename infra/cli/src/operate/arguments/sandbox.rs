@@ -7,8 +7,8 @@ use bobbin_core::shown::sandboxes::SandboxOption;
 use bobbin_core::tenant::settings::DefaultKind;
 use clap::{Args, Subcommand};
 
+use super::super::find_thread::GivenThread;
 use super::super::host::HostCommand;
-use super::super::meant::GivenThread;
 use super::super::task::{TaskChannel, channel};
 use super::{beside, provider, usable};
 use crate::table::CUT;

@@ -5,7 +5,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::environments::ProjectSetting;
 use bobbin_core::tenant::project_networks::NetworkAccess;
-use bobbin_core::tenant::project_secrets::SecretWish;
+use bobbin_core::tenant::project_secrets::SecretRequest;
 use bobbin_core::tenant::settings::{Settings, network_words, secret_words};
 use bobbin_recipe::{Recipe, of_settings};
 use serde::Serialize;
@@ -34,7 +34,7 @@ struct KnownAnswer {
     unreadable: Option<String>,
     beside: Vec<String>,
     /// Names and uses, without values.
-    secrets: Vec<SecretWish>,
+    secrets: Vec<SecretRequest>,
     /// `open`, `listed` or `off`.
     network: &'static str,
     /// What is reached besides, if it is `listed`.
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn settings_are_shown_without_values() {
         let repository = "acme/api".to_owned();
-        let wish = SecretWish {
+        let wish = SecretRequest {
             repository: repository.clone(),
             name: "NPM_TOKEN".to_owned(),
             hosts: vec!["registry.acme.dev".to_owned()],

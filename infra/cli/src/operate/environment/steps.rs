@@ -23,8 +23,7 @@ pub struct StepLine {
 /// Those that have ended; the last one may have been interrupted, or no time was left for the others.
 pub fn all(set_up: &SetUp) -> Vec<StepLine> {
     let ran = set_up.ran.iter().map(line);
-    let others =
-        set_up.failed.iter().filter(|one| one.is_unrun || one.end == StepEnd::Interrupted);
+    let others = set_up.failed.iter().filter(|one| one.is_unrun || one.end == StepEnd::Interrupted);
     ran.chain(others.map(|one| StepLine {
         name: one.name.clone(),
         end: if one.is_unrun { "not run" } else { "interrupted" },

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Reply};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey};
+use bobbin_core::tenant::own_keys::{KeyState, OwnKey, OwnKeyRequest};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, link_id, link_token};
 use serde::Serialize;
@@ -174,7 +174,9 @@ async fn remove(
         by,
         reply: Reply::Nobody,
         membership,
-        want: Want::OwnKey { key: KeyWish::Remove { provider: provider.to_owned() } },
+        want: ControlAction::OwnKey {
+            key: OwnKeyRequest::Remove { provider: provider.to_owned() },
+        },
     };
     let sent = stack.queues()?.send(&Body::Control(control)).await;
     sent.map_err(|e| format!("{e}. It is unknown whether this was requested: check again."))?;

@@ -7,7 +7,7 @@ use bobbin_cloud::deployed::Deployed;
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::names::sandbox_name;
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Message, Reply, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, SandboxState};
@@ -210,7 +210,7 @@ async fn stop(stack: &Deployed, turn: &TestTurn) -> Result<(), String> {
         by: turn.by.clone(),
         reply: turn.reply.clone(),
         membership: turn.membership.clone(),
-        want: Want::Stop { turn: None },
+        want: ControlAction::Stop { turn: None },
     };
     stack.send(&Body::Control(control)).await
 }

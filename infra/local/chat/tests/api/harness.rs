@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::{
-    DiscordKeys, ForgePane, Inspector, LocalChat, LocalChatSettings, PaneAnswer, PaneWish,
+    DiscordKeys, ForgePane, Inspector, LocalChat, LocalChatSettings, PaneAnswer, PaneRequest,
     SlackCommand, SlackKeys, SlackShortcut, sign,
 };
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
@@ -86,9 +86,9 @@ impl ForgePane for Nothing {
         async move { if known { Ok(pull(number)) } else { Err("Not Found".to_owned()) } }.boxed()
     }
 
-    fn act(&self, wish: PaneWish) -> PaneAnswer<'_> {
+    fn act(&self, wish: PaneRequest) -> PaneAnswer<'_> {
         let done = match wish {
-            PaneWish::Merge { .. } => Err("Pull Request is still a draft".to_owned()),
+            PaneRequest::Merge { .. } => Err("Pull Request is still a draft".to_owned()),
             other => Ok(json!({"asked": format!("{other:?}")})),
         };
         async { done }.boxed()

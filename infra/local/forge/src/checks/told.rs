@@ -10,7 +10,7 @@ use crate::state::{ForgeState, SharedEngine};
 use crate::webhooks::{tell_all, tell_some};
 
 /// How far a check run and its suite were before a change.
-pub(crate) struct Was {
+pub(crate) struct PreviousState {
     /// None of a run that the change makes.
     run: Option<CheckStatus>,
     suite: CheckStatus,
@@ -18,7 +18,7 @@ pub(crate) struct Was {
     pub(crate) begins_workflow: bool,
 }
 
-impl Was {
+impl PreviousState {
     pub(crate) fn of(inner: &ForgeState, suite: u64, run: Option<u64>) -> Self {
         let run = run.and_then(|id| inner.checks.run(id).ok());
         let suite = inner.checks.state_of(suite).0;
@@ -34,7 +34,7 @@ pub(crate) async fn changed(
     engine: &SharedEngine,
     run: u64,
     sender: u64,
-    was: &Was,
+    was: &PreviousState,
 ) -> Result<(), ApiError> {
     let (run, suite, workflow, state) = {
         let inner = engine.lock();

@@ -1,7 +1,7 @@
 //! Workflow runs of Actions, their jobs, and running failed ones again.
 
 use super::report::{new_run, new_suite};
-use super::told::{self, Was};
+use super::told::{self, PreviousState};
 use super::{CheckStatus, Conclusion, Job, Step, WorkflowRun};
 use crate::api_error::ApiError;
 use crate::limits::RERUN_MS_MAX;
@@ -97,7 +97,7 @@ pub(crate) async fn run_again(
             let attempt = known.attempt + 1;
             let steps = usual_steps(None);
             inner.checks.run_mut(id)?.job = Some(Job { run, attempt, steps });
-            let mut was = Was::of(inner, known.suite, None);
+            let mut was = PreviousState::of(inner, known.suite, None);
             was.begins_workflow = made.is_empty();
             made.push((id, was));
         }
@@ -130,7 +130,7 @@ pub(crate) async fn cancel(engine: &SharedEngine, run: u64, actor: u64) -> Resul
         }
         let mut ended = Vec::new();
         for id in running {
-            let was = Was::of(inner, suite, Some(id));
+            let was = PreviousState::of(inner, suite, Some(id));
             let job = inner.checks.run_mut(id)?;
             (job.status, job.conclusion) = (CheckStatus::Completed, Some(Conclusion::Cancelled));
             job.completed_at = Some(now);

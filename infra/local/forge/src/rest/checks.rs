@@ -7,7 +7,7 @@ use super::{Call, created, ok};
 use crate::access::Caller;
 use crate::api_error::{Answer, ApiError};
 use crate::checks::report::{self, Report};
-use crate::checks::told::{self, Was};
+use crate::checks::told::{self, PreviousState};
 use crate::checks::{CheckRun, CheckStatus, CheckSuite};
 use crate::git::Git;
 use crate::permission::Level;
@@ -53,7 +53,7 @@ pub(super) async fn create(call: &Call) -> Answer {
     let now = call.now();
     let (id, was) = call.engine.change(|inner| {
         let suite = report::suite_of(inner, repository.id, app, &sha, branch, now);
-        let was = Was::of(inner, suite, None);
+        let was = PreviousState::of(inner, suite, None);
         let id = report::new_run(inner, suite, &name, now)?;
         report.apply(inner.checks.run_mut(id)?, now)?;
         Ok((id, was))
@@ -97,7 +97,7 @@ pub(super) async fn update(call: &Call) -> Answer {
                 "Invalid app_id `{app}` - check run can only be modified by the GitHub App that created it."
             )));
         }
-        let was = Was::of(inner, run.suite, Some(run.id));
+        let was = PreviousState::of(inner, run.suite, Some(run.id));
         report.apply(inner.checks.run_mut(run.id)?, now)?;
         Ok(was)
     })?;

@@ -5,7 +5,7 @@ use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::permission::{Level, level};
 use crate::record::{Pull, RepositoryRecord};
-use crate::reviews::Voice;
+use crate::reviews::Speaker;
 
 impl Call {
     /// The repository, for a caller who may speak in it: a person who reads it, an app with one of these rights.
@@ -46,13 +46,13 @@ impl Call {
     }
 
     /// Who speaks, and through which app.
-    pub(super) fn voice(&self) -> Result<Voice, ApiError> {
+    pub(super) fn voice(&self) -> Result<Speaker, ApiError> {
         let via = match self.caller {
             Caller::Installation { id, .. } => Some(self.engine.lock().installation(id)?.app),
             Caller::Person { app, .. } => app,
             _ => None,
         };
-        Ok(Voice { author: self.actor()?, via })
+        Ok(Speaker { author: self.actor()?, via })
     }
 
     /// Lets the author of something change it, and anybody who may write to the repository.

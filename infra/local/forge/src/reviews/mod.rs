@@ -18,7 +18,7 @@ use crate::state::ForgeState;
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Voice {
+pub(crate) struct Speaker {
     /// Account.
     pub(crate) author: u64,
     /// The app through which it is said.
@@ -51,7 +51,7 @@ pub(crate) struct Review {
     pub(crate) id: u64,
     /// The pull request's own id.
     pub(crate) pull: u64,
-    pub(crate) voice: Voice,
+    pub(crate) voice: Speaker,
     pub(crate) verdict: Verdict,
     pub(crate) body: String,
     pub(crate) sha: String,
@@ -111,7 +111,7 @@ pub(crate) struct LineComment {
     pub(crate) review: u64,
     /// The thread's top comment.
     pub(crate) reply_to: Option<u64>,
-    pub(crate) voice: Voice,
+    pub(crate) voice: Speaker,
     pub(crate) body: String,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
@@ -122,7 +122,7 @@ pub(crate) struct LineComment {
 pub(crate) struct Remark {
     pub(crate) id: u64,
     pub(crate) pull: u64,
-    pub(crate) voice: Voice,
+    pub(crate) voice: Speaker,
     pub(crate) body: String,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
@@ -140,7 +140,7 @@ pub(crate) struct Reaction {
 
 /// Everything that is said about pull requests, each list oldest first.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Talk {
+pub(crate) struct Discussion {
     pub(crate) reviews: Vec<Review>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) comments: Vec<LineComment>,
@@ -148,7 +148,7 @@ pub(crate) struct Talk {
     pub(crate) reactions: Vec<Reaction>,
 }
 
-impl Talk {
+impl Discussion {
     pub(crate) fn review(&self, id: u64) -> Result<&Review, ApiError> {
         self.reviews.iter().find(|one| one.id == id).ok_or_else(ApiError::not_found)
     }

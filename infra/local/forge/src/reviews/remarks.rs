@@ -1,7 +1,7 @@
 //! Comments below pull requests, and reactions.
 
 use super::verdicts::{check_body, check_room};
-use super::{Reaction, Remark, Voice, told};
+use super::{Reaction, Remark, Speaker, told};
 use crate::api_error::ApiError;
 use crate::record::Pull;
 use crate::state::SharedEngine;
@@ -15,7 +15,7 @@ const CONTENTS: [&str; 8] = ["+1", "-1", "laugh", "confused", "heart", "hooray",
 pub(crate) fn say(
     engine: &SharedEngine,
     pull: &Pull,
-    voice: Voice,
+    voice: Speaker,
     body: String,
 ) -> Result<Remark, ApiError> {
     check_body("IssueComment", &body)?;

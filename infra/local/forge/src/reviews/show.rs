@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{LineComment, Reaction, Remark, Review, Thread, Voice};
+use super::{LineComment, Reaction, Remark, Review, Speaker, Thread};
 use crate::record::{Pull, PullState};
 use crate::rest::show::Show;
 
@@ -20,7 +20,7 @@ impl Show<'_> {
         record.map_or("NONE", |record| self.association(record, account))
     }
 
-    fn via(&self, voice: Voice) -> Value {
+    fn via(&self, voice: Speaker) -> Value {
         let app = voice.via.and_then(|id| self.inner.apps.get(&id));
         app.map_or(Value::Null, |app| self.app(app))
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::lines::{anchor, moved};
 use super::verdicts::{begin, check_body, check_room, empty};
-use super::{LineComment, Side, Thread, Voice, told};
+use super::{LineComment, Side, Speaker, Thread, told};
 use crate::api_error::ApiError;
 use crate::git::Git;
 use crate::pulls::range;
@@ -92,7 +92,7 @@ pub(super) async fn place(
 pub(crate) async fn comment(
     engine: &SharedEngine,
     pull: &Pull,
-    voice: Voice,
+    voice: Speaker,
     (sha, at): (&str, Place),
     body: String,
 ) -> Result<LineComment, ApiError> {
@@ -117,7 +117,7 @@ pub(crate) async fn comment(
 pub(crate) fn reply(
     engine: &SharedEngine,
     pull: &Pull,
-    voice: Voice,
+    voice: Speaker,
     to: u64,
     body: String,
 ) -> Result<LineComment, ApiError> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::threads::{Place, place};
-use super::{LineComment, Review, Thread, Verdict, Voice, told};
+use super::{LineComment, Review, Speaker, Thread, Verdict, told};
 use crate::api_error::ApiError;
 use crate::git::Git;
 use crate::limits::{TALK_MAX, TEXT_CHARS_MAX};
@@ -60,7 +60,7 @@ pub(super) fn empty(
     inner: &mut ForgeState,
     pull: &Pull,
     sha: &str,
-    voice: Voice,
+    voice: Speaker,
     now: i64,
 ) -> Review {
     let review = Review {
@@ -92,7 +92,7 @@ async fn has_commit(engine: &SharedEngine, pull: &Pull, sha: &str) -> Result<boo
 pub(crate) async fn submit(
     engine: &SharedEngine,
     pull: &Pull,
-    voice: Voice,
+    voice: Speaker,
     new: NewReview,
 ) -> Result<Review, ApiError> {
     let verdict = match new.event.as_deref() {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{PageAnswer, Visit, html, see, signing_in};
+use super::{PageAnswer, PageRequest, html, see, signing_in};
 use crate::api_error::ApiError;
 use crate::record::TokenOf;
 
-pub(super) fn page(visit: &Visit) -> PageAnswer {
+pub(super) fn page(visit: &PageRequest) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -35,7 +35,7 @@ pub(super) fn page(visit: &Visit) -> PageAnswer {
     Ok(html::page("Authorized apps", &content))
 }
 
-pub(super) fn revoke(visit: &Visit) -> PageAnswer {
+pub(super) fn revoke(visit: &PageRequest) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use axum::http::header;
 use axum::response::IntoResponse as _;
 
-use super::{PageAnswer, Visit, html, see};
+use super::{PageAnswer, PageRequest, html, see};
 use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::git::Git;
@@ -17,7 +17,7 @@ use crate::state::ForgeState;
 
 /// The repository of a page, and what the visitor may do with it.
 fn found(
-    visit: &Visit,
+    visit: &PageRequest,
     inner: &ForgeState,
     owner: &str,
     name: &str,
@@ -34,7 +34,7 @@ fn found(
     }
 }
 
-pub(super) fn index(visit: &Visit) -> PageAnswer {
+pub(super) fn index(visit: &PageRequest) -> PageAnswer {
     let inner = visit.engine.lock();
     let mut content = match visit.person.and_then(|id| inner.accounts.get(&id)) {
         Some(person) => format!(
@@ -77,7 +77,7 @@ const fn word(pull: &Pull) -> &'static str {
     }
 }
 
-pub(super) async fn repository(visit: &Visit, owner: &str, name: &str) -> PageAnswer {
+pub(super) async fn repository(visit: &PageRequest, owner: &str, name: &str) -> PageAnswer {
     let (record, _) = found(visit, &visit.engine.lock(), owner, name)?;
     let branches = Git::new(&visit.engine, record.id).references("refs/heads/").await?;
     let inner = visit.engine.lock();
@@ -131,7 +131,7 @@ fn buttons(pull: &Pull, at: &str) -> String {
     html::form(at, &format!("{seen}{}", buttons.collect::<String>()))
 }
 
-pub(super) async fn pull(visit: &Visit, owner: &str, name: &str, number: &str) -> PageAnswer {
+pub(super) async fn pull(visit: &PageRequest, owner: &str, name: &str, number: &str) -> PageAnswer {
     let (number, is_text) = match number.strip_suffix(".diff") {
         Some(number) => (number, true),
         None => (number, false),
@@ -183,7 +183,12 @@ pub(super) async fn pull(visit: &Visit, owner: &str, name: &str, number: &str) -
 }
 
 /// A press of one of the buttons.
-pub(super) async fn press(visit: &Visit, owner: &str, name: &str, number: &str) -> PageAnswer {
+pub(super) async fn press(
+    visit: &PageRequest,
+    owner: &str,
+    name: &str,
+    number: &str,
+) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::response::Response;
 
-use super::{PageAnswer, Visit, html, see, with_parameters};
+use super::{PageAnswer, PageRequest, html, see, with_parameters};
 use crate::api_error::ApiError;
 use crate::limits::ACCOUNTS_MAX;
 use crate::record::{App, Installation, TokenOf};
@@ -20,7 +20,7 @@ fn by_slug(inner: &ForgeState, slug: &str) -> Result<App, ApiError> {
 }
 
 /// An app's own page.
-pub(super) fn app(visit: &Visit, slug: &str) -> PageAnswer {
+pub(super) fn app(visit: &PageRequest, slug: &str) -> PageAnswer {
     let app = by_slug(&visit.engine.lock(), slug)?;
     let at = format!("/apps/{slug}/installations/new");
     let content = format!(
@@ -58,7 +58,7 @@ fn choice(inner: &ForgeState, account: u64, selected: Option<&Vec<u64>>) -> Stri
     )
 }
 
-pub(super) fn page(visit: &Visit, slug: &str) -> PageAnswer {
+pub(super) fn page(visit: &PageRequest, slug: &str) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -92,7 +92,11 @@ pub(super) fn page(visit: &Visit, slug: &str) -> PageAnswer {
 }
 
 /// The chosen repositories; `None` for all.
-fn chosen(visit: &Visit, inner: &ForgeState, account: u64) -> Result<Option<Vec<u64>>, ApiError> {
+fn chosen(
+    visit: &PageRequest,
+    inner: &ForgeState,
+    account: u64,
+) -> Result<Option<Vec<u64>>, ApiError> {
     if visit.field("selection") == Some("all") {
         return Ok(None);
     }
@@ -106,7 +110,7 @@ fn chosen(visit: &Visit, inner: &ForgeState, account: u64) -> Result<Option<Vec<
     Ok(Some(ids))
 }
 
-pub(super) fn install(visit: &Visit, slug: &str) -> PageAnswer {
+pub(super) fn install(visit: &PageRequest, slug: &str) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -224,7 +228,10 @@ pub(crate) fn suspend(
 }
 
 /// The installation of a page, for a visitor who administrates its account.
-fn own(visit: &Visit, id: &str) -> Result<Result<(u64, Installation), Box<Response>>, ApiError> {
+fn own(
+    visit: &PageRequest,
+    id: &str,
+) -> Result<Result<(u64, Installation), Box<Response>>, ApiError> {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(Err(elsewhere)),
@@ -237,7 +244,7 @@ fn own(visit: &Visit, id: &str) -> Result<Result<(u64, Installation), Box<Respon
     Ok(Ok((person, found.clone())))
 }
 
-pub(super) fn settings(visit: &Visit, id: &str) -> PageAnswer {
+pub(super) fn settings(visit: &PageRequest, id: &str) -> PageAnswer {
     let (_, found) = match own(visit, id)? {
         Ok(own) => own,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -273,7 +280,7 @@ pub(super) fn settings(visit: &Visit, id: &str) -> PageAnswer {
     Ok(html::page(&format!("Installation of {}", app.name), &content))
 }
 
-pub(super) fn change(visit: &Visit, id: &str) -> PageAnswer {
+pub(super) fn change(visit: &PageRequest, id: &str) -> PageAnswer {
     let (person, found) = match own(visit, id)? {
         Ok(own) => own,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -292,7 +299,7 @@ pub(super) fn change(visit: &Visit, id: &str) -> PageAnswer {
     Ok(see(&visit.target))
 }
 
-fn choose(visit: &Visit, found: &Installation, person: u64) -> Result<(), ApiError> {
+fn choose(visit: &PageRequest, found: &Installation, person: u64) -> Result<(), ApiError> {
     let engine = &visit.engine;
     let selected = chosen(visit, &engine.lock(), found.account)?;
     let now = engine.clock.now_ms();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bobbin_local_sandbox::random::token;
 use serde::Deserialize;
 
-use super::{PageAnswer, Visit, html, see, session, with_parameters};
+use super::{PageAnswer, PageRequest, html, see, session, with_parameters};
 use crate::api_error::ApiError;
 use crate::limits::{MANIFEST_CODE_MS, NAME_CHARS_MAX};
 use crate::planting::{NewApp, make_app};
@@ -55,7 +55,7 @@ fn parsed(text: &str) -> Result<Manifest, ApiError> {
 }
 
 /// Shows what will be made. A visitor who is not signed in does that on the same page.
-pub(super) fn page(visit: &Visit, owner: Option<&str>) -> PageAnswer {
+pub(super) fn page(visit: &PageRequest, owner: Option<&str>) -> PageAnswer {
     let text = visit.field("manifest").unwrap_or_default();
     let manifest = parsed(text)?;
     let state = visit.asked("state").or(visit.field("state")).unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn page(visit: &Visit, owner: Option<&str>) -> PageAnswer {
 }
 
 /// Makes the app, and sends the browser back with a code.
-pub(super) async fn make(visit: &Visit) -> PageAnswer {
+pub(super) async fn make(visit: &PageRequest) -> PageAnswer {
     let person = match visit.person {
         Some(person) => person,
         None => session::checked(visit)?,

@@ -33,7 +33,7 @@ pub(crate) fn router(engine: &SharedEngine) -> Router {
 }
 
 /// A page that is asked for, or a form that was sent.
-pub(crate) struct Visit {
+pub(crate) struct PageRequest {
     pub(crate) engine: SharedEngine,
     /// Path and query, for coming back.
     target: String,
@@ -118,7 +118,7 @@ async fn page(engine: &SharedEngine, request: Request) -> Response {
         return html::refused(&ApiError::bad("The form is too large"));
     };
     let read = |bytes: &[u8]| form_urlencoded::parse(bytes).into_owned().collect::<Vec<_>>();
-    let visit = Visit {
+    let visit = PageRequest {
         engine: engine.clone(),
         target: head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
         query: read(head.uri.query().unwrap_or_default().as_bytes()),
@@ -171,7 +171,7 @@ fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(named, _)| named == name).map(|(_, value)| value.as_str())
 }
 
-impl Visit {
+impl PageRequest {
     /// A parameter of the address.
     fn asked(&self, name: &str) -> Option<&str> {
         value(&self.query, name)

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bobbin_local_sandbox::random::token;
 
-use super::{PageAnswer, Visit, html, see};
+use super::{PageAnswer, PageRequest, html, see};
 use crate::api_error::ApiError;
 use crate::limits::CODES_MAX;
 use crate::record::Kind;
@@ -38,7 +38,7 @@ fn keep(engine: &Engine, key: String, person: u64) {
 }
 
 /// Signs a browser in and sends it on.
-fn enter(visit: &Visit, person: u64, to: &str) -> Response {
+fn enter(visit: &PageRequest, person: u64, to: &str) -> Response {
     let cookie = token(LETTERS);
     keep(&visit.engine, hash(&cookie), person);
     let mut response = see(own_path(to));
@@ -67,7 +67,7 @@ pub(super) fn sign_in_fields(engine: &Engine) -> String {
     )
 }
 
-pub(super) fn page(visit: &Visit) -> PageAnswer {
+pub(super) fn page(visit: &PageRequest) -> PageAnswer {
     let back = html::hidden("return_to", visit.asked("return_to").unwrap_or("/"));
     let fields = sign_in_fields(&visit.engine);
     let content = html::form("/login", &format!("{back}{fields}<button>Sign in</button>"));
@@ -75,7 +75,7 @@ pub(super) fn page(visit: &Visit) -> PageAnswer {
 }
 
 /// The person whose login and password a form has.
-pub(super) fn checked(visit: &Visit) -> Result<u64, ApiError> {
+pub(super) fn checked(visit: &PageRequest) -> Result<u64, ApiError> {
     let wrong = || ApiError::unauthorized("Incorrect username or password.");
     let inner = visit.engine.lock();
     let account =
@@ -85,12 +85,12 @@ pub(super) fn checked(visit: &Visit) -> Result<u64, ApiError> {
     if is_right { Ok(account.id) } else { Err(wrong()) }
 }
 
-pub(super) fn sign_in(visit: &Visit) -> PageAnswer {
+pub(super) fn sign_in(visit: &PageRequest) -> PageAnswer {
     let person = checked(visit)?;
     Ok(enter(visit, person, visit.field("return_to").unwrap_or("/")))
 }
 
-pub(super) fn sign_out(visit: &Visit) -> PageAnswer {
+pub(super) fn sign_out(visit: &PageRequest) -> PageAnswer {
     if let Some(person) = visit.person {
         visit.engine.sessions().retain(|_, other| *other != person);
     }
@@ -109,7 +109,7 @@ pub(crate) fn ticket(engine: &Engine, person: u64) -> String {
     ticket
 }
 
-pub(super) fn by_ticket(visit: &Visit, ticket: &str) -> PageAnswer {
+pub(super) fn by_ticket(visit: &PageRequest, ticket: &str) -> PageAnswer {
     let person = visit.engine.sessions().remove(&key_of_ticket(ticket));
     let person = person.ok_or_else(|| {
         ApiError::unauthorized("This address was opened before. Sign in instead.")

@@ -10,7 +10,7 @@ use bobbin_local_sandbox::random::token;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{PageAnswer, Visit, html, see, with_parameters};
+use super::{PageAnswer, PageRequest, html, see, with_parameters};
 use crate::api_error::ApiError;
 use crate::limits::{CODE_MS, PERSON_TOKEN_MS, REFRESH_TOKEN_MS};
 use crate::record::{App, Code, CodeOf, Token, TokenOf};
@@ -50,7 +50,10 @@ fn is_callback(callback: &str, asked: &str) -> bool {
         && (base.is_empty() || is_below)
 }
 
-fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<SignInRequest, ApiError> {
+fn asked(
+    visit: &PageRequest,
+    get: impl Fn(&str) -> Option<String>,
+) -> Result<SignInRequest, ApiError> {
     let inner = visit.engine.lock();
     let client = get("client_id").unwrap_or_default();
     let app = inner.apps.values().find(|app| app.client_id == client);
@@ -69,7 +72,7 @@ fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<SignInRe
     Ok(SignInRequest { app, redirect, state: get("state"), challenge })
 }
 
-pub(super) fn page(visit: &Visit) -> PageAnswer {
+pub(super) fn page(visit: &PageRequest) -> PageAnswer {
     let asked = asked(visit, |name| visit.asked(name).map(str::to_owned))?;
     let person = match visit.signed_in() {
         Ok(person) => person,
@@ -103,7 +106,7 @@ pub(super) fn page(visit: &Visit) -> PageAnswer {
     Ok(html::page(&format!("Authorize {}", asked.app.name), &content))
 }
 
-pub(super) fn authorize(visit: &Visit) -> PageAnswer {
+pub(super) fn authorize(visit: &PageRequest) -> PageAnswer {
     let asked = asked(visit, |name| visit.field(name).map(str::to_owned))?;
     let person = match visit.signed_in() {
         Ok(person) => person,
@@ -165,7 +168,7 @@ const BAD_REDIRECT: FlowRefusal = FlowRefusal(
 );
 
 /// Trades a code or a refresh token.
-pub(super) fn trade(visit: &Visit) -> Response {
+pub(super) fn trade(visit: &PageRequest) -> Response {
     let answer = match traded(visit) {
         Ok(answer) => answer,
         Err(FlowRefusal(error, told)) => json!({
@@ -185,7 +188,7 @@ pub(super) fn trade(visit: &Visit) -> Response {
     (kind, form.finish()).into_response()
 }
 
-fn traded(visit: &Visit) -> Result<Value, FlowRefusal> {
+fn traded(visit: &PageRequest) -> Result<Value, FlowRefusal> {
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let now = visit.engine.clock.now_ms();
     let secret = hash(field("client_secret"));
@@ -206,7 +209,12 @@ fn traded(visit: &Visit) -> Result<Value, FlowRefusal> {
 }
 
 /// The person of a code, which is used up by being named.
-fn coded(inner: &mut ForgeState, app: u64, visit: &Visit, now: i64) -> Result<u64, FlowRefusal> {
+fn coded(
+    inner: &mut ForgeState,
+    app: u64,
+    visit: &PageRequest,
+    now: i64,
+) -> Result<u64, FlowRefusal> {
     let key = hash(visit.field("code").unwrap_or_default());
     let code = inner.codes.get(&key).filter(|code| code.expires_at > now).cloned();
     let Some(CodeOf::SignIn { person, app: of, redirect, challenge }) = code.map(|code| code.of)

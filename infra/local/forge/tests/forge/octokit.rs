@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use bobbin_rules::github::{Exchange, Judged, judge};
+use bobbin_rules::github::{Exchange, ExchangeVerdict, judge};
 use bobbin_tests::tools;
 use reqwest::Method;
 use serde::Deserialize;
@@ -233,9 +233,9 @@ fn judged(exchanges: &[Sent], undescribed: &[&str], known_min: usize) {
             answer: answer.as_ref(),
         };
         match judge(&exchange) {
-            Judged::NoDescription => return,
-            Judged::Unknown => drop(unknown.insert(general(sent))),
-            Judged::Known { call, wrong: found } => {
+            ExchangeVerdict::NoDescription => return,
+            ExchangeVerdict::Unknown => drop(unknown.insert(general(sent))),
+            ExchangeVerdict::Known { call, wrong: found } => {
                 wrong.extend(found.into_iter().map(|one| format!("{call} {}: {one}", sent.status)));
                 known.insert(call);
             }

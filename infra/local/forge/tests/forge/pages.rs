@@ -272,7 +272,7 @@ async fn an_app_is_made_from_a_manifest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_request_is_read_and_merged_on_its_page() {
+async fn page_shows_and_merges_pull_request() {
     let world = World::start("press").await;
     world.repository("web", json!({})).await;
     let ada = world.id.user_token.clone();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bobbin_local_forge::{ForgeIdentity, ForgeSettings, LocalForge};
-use bobbin_rules::github::{Exchange, Judged, judge};
+use bobbin_rules::github::{Exchange, ExchangeVerdict, judge};
 use bobbin_test_server::{Received, Reply, Server};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ impl World {
             status: status.as_u16(),
             answer: answer.as_ref(),
         };
-        if let Judged::Known { call, wrong } = judge(&exchange) {
+        if let ExchangeVerdict::Known { call, wrong } = judge(&exchange) {
             assert_eq!(wrong, Vec::<String>::new(), "{call} {status}");
         }
         (status, answer.unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
-use bobbin_core::records::control::{PublishStep, Want};
+use bobbin_core::records::control::{ControlAction, PublishStep};
 
 use super::request::{AdmittedInteraction, RequestOutcome, refuse};
 use crate::discord::answer;
@@ -43,26 +43,28 @@ impl AdmittedInteraction<'_> {
                 );
                 Ok(self.control(
                     self.here()?,
-                    Want::Stop { turn: Some(turn) },
+                    ControlAction::Stop { turn: Some(turn) },
                     card.unwrap_or_else(answer::deferred_update),
                     "discord: stop",
                 ))
             }
-            Some(CustomId::StopAll) => self.pressed(Want::StopAll, "discord: stop all"),
-            Some(CustomId::Now { turn }) => self.pressed(Want::Now { turn }, "discord: send now"),
+            Some(CustomId::StopAll) => self.pressed(ControlAction::StopAll, "discord: stop all"),
+            Some(CustomId::Now { turn }) => {
+                self.pressed(ControlAction::Now { turn }, "discord: send now")
+            }
             Some(CustomId::Again { turn }) => {
-                self.pressed(Want::Again { turn }, "discord: run again")
+                self.pressed(ControlAction::Again { turn }, "discord: run again")
             }
             // Answered with a placeholder to be filled in; repeating that edit is harmless.
             Some(CustomId::Diff { turn }) => Ok(self.control(
                 self.here()?,
-                Want::Diff { turn: Some(turn) },
+                ControlAction::Diff { turn: Some(turn) },
                 answer::deferred_word(),
                 "discord: diff",
             )),
             Some(CustomId::SetUpLog { turn }) => Ok(self.control(
                 self.here()?,
-                Want::SetUpLog { turn },
+                ControlAction::SetUpLog { turn },
                 answer::deferred_word(),
                 "discord: set-up log",
             )),
@@ -153,17 +155,17 @@ impl AdmittedInteraction<'_> {
     }
 
     fn settle(&self, ask: AskId, choice: Choice) -> RequestOutcome {
-        self.pressed(Want::Settle { ask, choice }, "discord: settle")
+        self.pressed(ControlAction::Settle { ask, choice }, "discord: settle")
     }
 
     /// A step to a pull request, which only this person hears of before the thread does.
     fn publish(&self, step: PublishStep) -> RequestOutcome {
-        let want = Want::Publish { step };
+        let want = ControlAction::Publish { step };
         Ok(self.control(self.here()?, want, answer::deferred_word(), "discord: publish"))
     }
 
     /// A request by click, whose message is edited once it is done.
-    fn pressed(&self, want: Want, note: &'static str) -> RequestOutcome {
+    fn pressed(&self, want: ControlAction, note: &'static str) -> RequestOutcome {
         let answer = answer::deferred_update();
         Ok(self.control(self.here()?, want, answer, note))
     }

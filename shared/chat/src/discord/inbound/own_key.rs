@@ -1,13 +1,13 @@
 //! `/sandbox-setup` and its form: the place for new sandboxes, keys of the server's own, and owners at the forge.
 
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::tenant::commands::argument::{OWNER, PROVIDER, REMOVE};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyWish, usable};
+use bobbin_core::tenant::own_keys::{OwnKeyRequest, usable};
 use bobbin_core::tenant::settings::NotChanged;
 use bobbin_core::tenant::setup_link::{OWNERS, Purpose, SetupLink, link_id};
-use bobbin_core::tenant::sign_in::ForgeWish;
+use bobbin_core::tenant::sign_in::ForgeRequest;
 
 use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use crate::commands::FilledIn;
@@ -25,33 +25,33 @@ const NO_KEY: &str = "That is not a key: a key is one word of 8 to 512 character
 impl AdmittedInteraction<'_> {
     pub(super) fn setup(&self, command: &InvokedCommand) -> RequestOutcome {
         if let Some(change) = configure::place(command) {
-            let want = Want::Configure { change };
+            let want = ControlAction::Configure { change };
             let answer = answer::deferred_word();
             return Ok(self.control(self.here()?, want, answer, "discord: provider"));
         }
         if command.text(PROVIDER) == Some(OWNERS) {
             let forge = if command.flag(REMOVE) {
-                ForgeWish::Unbind { owner: command.text(OWNER).map(str::to_owned) }
+                ForgeRequest::Unbind { owner: command.text(OWNER).map(str::to_owned) }
             } else {
-                ForgeWish::Bind
+                ForgeRequest::Bind
             };
-            let (want, answer) = (Want::Forge { forge }, answer::deferred_word());
+            let (want, answer) = (ControlAction::Forge { forge }, answer::deferred_word());
             return Ok(self.control(self.here()?, want, answer, "discord: owners"));
         }
         let key = match command.text(PROVIDER).map(Key::of_tenant) {
-            None => return self.own_key(KeyWish::Show),
+            None => return self.own_key(OwnKeyRequest::Show),
             Some(None) => return refuse(UNKNOWN, "discord: unknown provider of a key"),
             Some(Some(key)) => key,
         };
         let provider = key.provider().unwrap_or_default().to_owned();
         if command.flag(REMOVE) {
-            return self.own_key(KeyWish::Remove { provider });
+            return self.own_key(OwnKeyRequest::Remove { provider });
         }
         if self.app.keys_by_form {
             self.managing()?;
             return Ok(Inbound::only(answer::key_form(key), "discord: form opened"));
         }
-        self.own_key(KeyWish::Enter { provider })
+        self.own_key(OwnKeyRequest::Enter { provider })
     }
 
     /// The form, filled in: the key goes only to the code that seals it.
@@ -80,7 +80,7 @@ impl AdmittedInteraction<'_> {
             sign_in: None,
             secret: None,
         };
-        let want = Want::OwnKey { key: KeyWish::Check { link: link.clone() } };
+        let want = ControlAction::OwnKey { key: OwnKeyRequest::Check { link: link.clone() } };
         let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");
         Ok(Inbound {
             entered: Some(Entered {
@@ -105,8 +105,8 @@ impl AdmittedInteraction<'_> {
         }
     }
 
-    fn own_key(&self, key: KeyWish) -> RequestOutcome {
-        let want = Want::OwnKey { key };
+    fn own_key(&self, key: OwnKeyRequest) -> RequestOutcome {
+        let want = ControlAction::OwnKey { key };
         let answer = answer::deferred_word();
         Ok(self.control(self.here()?, want, answer, "discord: keys"))
     }

@@ -3,7 +3,7 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::control::{Control, Want};
+use bobbin_core::records::control::{Control, ControlAction};
 use bobbin_core::records::message::{Body, Message, Reply, Work};
 
 use crate::discord::answer;
@@ -170,7 +170,7 @@ impl<'a> AdmittedInteraction<'a> {
     pub(super) fn control(
         &self,
         thread: ThreadKey,
-        want: Want,
+        want: ControlAction,
         answer: HttpAnswer,
         note: &'static str,
     ) -> Inbound {

@@ -1,7 +1,7 @@
 //! The buttons of sandboxes that threads share, and the sandbox of a task.
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
-use bobbin_core::records::control::{Operation, Want, WhichSandbox};
+use bobbin_core::records::control::{ControlAction, Operation, WhichSandbox};
 use bobbin_core::shown::sandboxes::{SandboxAction, SandboxOption};
 use bobbin_core::tenant::commands::argument::{
     IN, IN_SHARED, PROVIDER, RUNTIME, SANDBOX, SNAPSHOT,
@@ -17,7 +17,7 @@ use crate::discord::interaction::InvokedCommand;
 impl AdmittedInteraction<'_> {
     /// A page of the list: replaces the current page, or is a separate answer.
     pub(super) fn listed(&self, page: u32, answer: HttpAnswer) -> RequestOutcome {
-        let want = Want::Sandboxes { page, in_thread: self.in_thread() };
+        let want = ControlAction::Sandboxes { page, in_thread: self.in_thread() };
         Ok(self.control(self.here()?, want, answer, "discord: sandboxes"))
     }
 
@@ -25,8 +25,10 @@ impl AdmittedInteraction<'_> {
     pub(super) fn sandbox_pressed(&self, action: SandboxAction, key: SandboxKey) -> RequestOutcome {
         let sandbox = WhichSandbox::Exactly(key);
         let (thread, want) = match action {
-            SandboxAction::Connect => (self.thread()?, Want::Connect { to: Some(sandbox) }),
-            SandboxAction::Destroy => (self.here()?, Want::AskDestroy { sandbox }),
+            SandboxAction::Connect => {
+                (self.thread()?, ControlAction::Connect { to: Some(sandbox) })
+            }
+            SandboxAction::Destroy => (self.here()?, ControlAction::AskDestroy { sandbox }),
             SandboxAction::Stop => (self.here()?, operate(sandbox, Operation::Pause)),
             SandboxAction::Start => (self.here()?, operate(sandbox, Operation::Resume)),
             SandboxAction::Snapshot => (self.here()?, operate(sandbox, Operation::Snapshot)),
@@ -43,8 +45,8 @@ impl AdmittedInteraction<'_> {
     }
 }
 
-const fn operate(sandbox: WhichSandbox, operation: Operation) -> Want {
-    Want::Operate { sandbox, operation }
+const fn operate(sandbox: WhichSandbox, operation: Operation) -> ControlAction {
+    ControlAction::Operate { sandbox, operation }
 }
 
 /// The choices for the sandbox of a task.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
-use bobbin_core::records::control::{Operation, PublishStep, ShowOf, Want, WhichSandbox};
+use bobbin_core::records::control::{ControlAction, Operation, PublishStep, ShowOf, WhichSandbox};
 use bobbin_core::records::message::{Body, Message, Prompt, Quote, Reply, Work};
 use bobbin_core::records::publication::PullRequestAct;
 use bobbin_core::tenant::access::Policy;
@@ -17,7 +17,7 @@ use super::super::flags::{EPHEMERAL, SUPPRESS_EMBEDS};
 use super::super::interaction::{Component, InvokedCommand};
 use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
-use crate::Sought;
+use crate::SuggestionKind;
 use crate::review::tests::review;
 
 const NOW_MS: Ms = 1_795_300_000_000;
@@ -126,7 +126,7 @@ fn prompt_of(inbound: &Inbound) -> (&str, &Prompt) {
     }
 }
 
-fn want_of(inbound: &Inbound) -> Want {
+fn want_of(inbound: &Inbound) -> ControlAction {
     match inbound.enqueue.as_ref().expect("work") {
         Body::Control(control) => {
             assert_eq!(control.thread.to_string(), THREAD);
@@ -345,7 +345,7 @@ fn settings_become_control_messages_with_membership() {
     assert_eq!(control.thread.tenant(), Tenant::discord(GUILD));
     assert!(matches!(
         &control.want,
-        Want::Configure { change: SettingsChange::Default { of: DefaultKind::Model, .. } }
+        ControlAction::Configure { change: SettingsChange::Default { of: DefaultKind::Model, .. } }
     ));
     assert!(!control.membership.manages, "2222085723512896 has no Manage Server");
     let mut managing = event("config-default");
@@ -363,24 +363,30 @@ fn control_commands_become_control_messages() {
     let status = send(&event("status"));
     assert_eq!(
         (want_of(&status), kind_of(&status)),
-        (Want::Command { command: bobbin_core::tenant::commands::Command::Status }, (5, 64))
+        (
+            ControlAction::Command { command: bobbin_core::tenant::commands::Command::Status },
+            (5, 64)
+        )
     );
     let stop = send(&event("stop"));
-    assert_eq!((want_of(&stop), kind_of(&stop)), (Want::Stop { turn: None }, (5, 64)));
+    assert_eq!((want_of(&stop), kind_of(&stop)), (ControlAction::Stop { turn: None }, (5, 64)));
     let all = send(&event("stop-all"));
-    assert_eq!((want_of(&all), kind_of(&all)), (Want::StopAll, (5, 64)));
+    assert_eq!((want_of(&all), kind_of(&all)), (ControlAction::StopAll, (5, 64)));
     let diff = send(&event("diff"));
-    assert_eq!((want_of(&diff), kind_of(&diff)), (Want::Diff { turn: None }, (5, 64)));
+    assert_eq!((want_of(&diff), kind_of(&diff)), (ControlAction::Diff { turn: None }, (5, 64)));
     let ask = send(&event("ask-button"));
     assert_eq!(
         (want_of(&ask), kind_of(&ask)),
-        (Want::Settle { ask: "per_01jd2m4q8x".into(), choice: Choice::Once }, (6, 0))
+        (ControlAction::Settle { ask: "per_01jd2m4q8x".into(), choice: Choice::Once }, (6, 0))
     );
     let pick = send(&event("question-select"));
     assert_eq!(
         (want_of(&pick), kind_of(&pick)),
         (
-            Want::Settle { ask: "que_01jd2m4q8y".into(), choice: crate::press::picked(vec![7]) },
+            ControlAction::Settle {
+                ask: "que_01jd2m4q8y".into(),
+                choice: crate::press::picked(vec![7])
+            },
             (6, 0)
         )
     );
@@ -395,7 +401,7 @@ fn clicked(custom_id: &str, components: Value) -> Value {
 
 #[test]
 fn pull_request_is_asked_for_privately() {
-    let show = |subject: Option<&str>, body: Option<&str>| Want::Publish {
+    let show = |subject: Option<&str>, body: Option<&str>| ControlAction::Publish {
         step: PublishStep::Show {
             subject: subject.map(str::to_owned),
             body: body.map(str::to_owned),
@@ -410,21 +416,21 @@ fn pull_request_is_asked_for_privately() {
     assert_eq!(want_of(&send(&slash("pr", &[]))), show(None, None));
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let pushed = send(&clicked(&format!("v1:push:{commit}"), json!([])));
-    let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
+    let push = ControlAction::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
     assert_eq!((want_of(&pushed), kind_of(&pushed)), (push, (5, 64)));
     assert!(refusal(&send(&clicked("v1:push:main", json!([])))).contains("/help"));
     let merge = PublishStep::Act { act: PullRequestAct::Merge, head: commit.to_owned() };
     let merged = send(&clicked(&format!("v1:act:merge:{commit}"), json!([])));
-    assert_eq!(want_of(&merged), Want::Publish { step: merge });
+    assert_eq!(want_of(&merged), ControlAction::Publish { step: merge });
     let name = "0123456789abcdef01234567".to_owned();
     let fixed = send(&clicked(&format!("v1:fix:{name}"), json!([])));
-    assert_eq!(want_of(&fixed), Want::Publish { step: PublishStep::Fix { name } });
+    assert_eq!(want_of(&fixed), ControlAction::Publish { step: PublishStep::Fix { name } });
     let name = "0123456789abcdef01234567".to_owned();
     let posted = send(&clicked(&format!("v1:review:{name}"), json!([])));
-    assert_eq!(want_of(&posted), Want::Publish { step: PublishStep::Review { name } });
+    assert_eq!(want_of(&posted), ControlAction::Publish { step: PublishStep::Review { name } });
     let name = "0123456789abcdef01234567".to_owned();
     let all = send(&clicked(&format!("v1:push-all:{name}"), json!([])));
-    assert_eq!(want_of(&all), Want::Publish { step: PublishStep::PushAll { name } });
+    assert_eq!(want_of(&all), ControlAction::Publish { step: PublishStep::PushAll { name } });
     for odd in [
         "v1:push-all:main".to_owned(),
         "v1:fix:main".to_owned(),
@@ -456,7 +462,7 @@ fn edited_text_is_shown_again() {
         body: Some(String::new()),
         of: Some(ShowOf::Commit(commit.to_owned())),
     };
-    assert_eq!((want_of(&sent), kind_of(&sent)), (Want::Publish { step }, (5, 64)));
+    assert_eq!((want_of(&sent), kind_of(&sent)), (ControlAction::Publish { step }, (5, 64)));
     assert_eq!(
         refusal(&values(&"x".repeat(121), "")),
         "The subject has 121 characters; at most 120 are possible. Nothing was changed."
@@ -503,7 +509,7 @@ fn filled_form_settles_its_ask() {
     let ask = "que_01jd2m4q8y".to_owned();
     assert_eq!(
         (want_of(&inbound), kind_of(&inbound)),
-        (Want::Settle { ask: ask.into(), choice }, (6, 0))
+        (ControlAction::Settle { ask: ask.into(), choice }, (6, 0))
     );
     for odd in [
         json!({"type": 4, "custom_id": "prompt", "value": "x"}),
@@ -539,7 +545,7 @@ fn clicks_and_forms_are_access_checked() {
 #[test]
 fn stop_button_answer_shows_stopping() {
     let inbound = send(&event("stop-button"));
-    assert_eq!(want_of(&inbound), Want::Stop { turn: Some("1240000000000000501".into()) });
+    assert_eq!(want_of(&inbound), ControlAction::Stop { turn: Some("1240000000000000501".into()) });
     let answer = body(&inbound.answer);
     assert_eq!(answer["type"], 7);
     let text = answer.to_string();
@@ -723,16 +729,22 @@ fn sandbox_commands_are_ephemeral_control_messages() {
         assert_eq!(kind_of(&inbound), (5, EPHEMERAL), "{name}");
         want_of(&inbound)
     };
-    let list = Want::Sandboxes { page: 0, in_thread: true };
+    let list = ControlAction::Sandboxes { page: 0, in_thread: true };
     assert_eq!(want("sandbox-list", &[]), list);
-    assert_eq!(want("sandbox-connect", &[]), Want::Connect { to: None });
+    assert_eq!(want("sandbox-connect", &[]), ControlAction::Connect { to: None });
     let to = || WhichSandbox::Named(named("frontend"));
-    assert_eq!(want("sandbox-connect", &[("name", "frontend")]), Want::Connect { to: Some(to()) });
+    assert_eq!(
+        want("sandbox-connect", &[("name", "frontend")]),
+        ControlAction::Connect { to: Some(to()) }
+    );
     assert_eq!(
         want("sandbox-destroy", &[("name", "frontend")]),
-        Want::AskDestroy { sandbox: to() }
+        ControlAction::AskDestroy { sandbox: to() }
     );
-    assert_eq!(want("sandbox-destroy", &[]), Want::AskDestroy { sandbox: WhichSandbox::Here });
+    assert_eq!(
+        want("sandbox-destroy", &[]),
+        ControlAction::AskDestroy { sandbox: WhichSandbox::Here }
+    );
 }
 
 #[test]
@@ -742,14 +754,14 @@ fn list_button_targets_its_sandbox() {
         (kind_of(&inbound).0, want_of(&inbound))
     };
     let sandbox = || WhichSandbox::Exactly(FRONTEND_KEY.parse().expect("a key"));
-    let operate = |operation| Want::Operate { sandbox: sandbox(), operation };
+    let operate = |operation| ControlAction::Operate { sandbox: sandbox(), operation };
     let button = |word: &str| format!("v1:box:{word}:{FRONTEND_KEY}");
     assert_eq!(pressed(&button("stop")), (5, operate(Operation::Pause)));
     assert_eq!(pressed(&button("start")), (5, operate(Operation::Resume)));
     assert_eq!(pressed(&button("snapshot")), (5, operate(Operation::Snapshot)));
-    assert_eq!(pressed(&button("destroy")), (5, Want::AskDestroy { sandbox: sandbox() }));
-    assert_eq!(pressed(&button("connect")), (5, Want::Connect { to: Some(sandbox()) }));
-    let page = Want::Sandboxes { page: 3, in_thread: true };
+    assert_eq!(pressed(&button("destroy")), (5, ControlAction::AskDestroy { sandbox: sandbox() }));
+    assert_eq!(pressed(&button("connect")), (5, ControlAction::Connect { to: Some(sandbox()) }));
+    let page = ControlAction::Sandboxes { page: 3, in_thread: true };
     assert_eq!(pressed("v1:boxes:3"), (6, page), "in place of the page that is there");
     let sure = format!("v1:destroy:{FRONTEND_KEY}");
     assert_eq!(pressed(&sure), (7, operate(Operation::Destroy)), "its buttons go at once");
@@ -768,11 +780,11 @@ fn completion_returns_lookup_without_choices() {
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
         (lookup.tenant, lookup.sought, lookup.typed.as_str()),
-        (Tenant::discord(GUILD), Sought::Choice(DefaultKind::Model), "son")
+        (Tenant::discord(GUILD), SuggestionKind::Choice(DefaultKind::Model), "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
     let lookup = send(&event("autocomplete-config")).lookup.expect("a lookup");
-    let expected = (Sought::Choice(DefaultKind::Repo), "octo");
+    let expected = (SuggestionKind::Choice(DefaultKind::Repo), "octo");
     assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
     // A person without permission, and an option without suggestions.
     let raw = event("autocomplete").to_string();

@@ -1,7 +1,7 @@
 //! The thread of a direct message: that of the message, or that of its author.
 
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::message::{Body, Reply};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn control_messages_follow_their_prompt() {
     // Written in the direct messages themselves, under no message.
     let expected =
         Reply::Slack { channel: DIRECT.to_owned(), thread_ts: None, user: ANNA.to_owned() };
-    assert_eq!((control.reply, control.want), (expected, Want::Stop { turn: None }));
+    assert_eq!((control.reply, control.want), (expected, ControlAction::Stop { turn: None }));
 }
 
 #[test]

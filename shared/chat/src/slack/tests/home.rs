@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::Person;
-use bobbin_core::records::control::Want;
+use bobbin_core::records::control::ControlAction;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Body, Overview, Reply, Surface};
 use bobbin_core::records::outcome::Outcome;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::block_kit::home_problems;
 use super::{app, signed};
 use crate::slack::{render, suggested};
-use crate::{Inbound, Lookup, Sought};
+use crate::{Inbound, Lookup, SuggestionKind};
 
 fn thread(channel: &str) -> ThreadKey {
     ThreadKey::slack("T1", channel, "1790000000.000100").unwrap()
@@ -195,7 +195,7 @@ fn home_stop_targets_the_runs_thread() {
         panic!("no control")
     };
     let turn = Some("slack_T1_C1_1.1".into());
-    assert_eq!((control.thread, control.want), (thread("C1"), Want::Stop { turn }));
+    assert_eq!((control.thread, control.want), (thread("C1"), ControlAction::Stop { turn }));
     assert_eq!(
         control.reply,
         Reply::Slack {
@@ -251,7 +251,7 @@ fn suggestions_are_typed_or_known_values() {
     let lookup = inbound.lookup.unwrap();
     assert_eq!(
         (lookup.tenant.as_str(), lookup.sought, lookup.typed.as_str()),
-        ("slack:T1", Sought::Choice(DefaultKind::Repo), "acme")
+        ("slack:T1", SuggestionKind::Choice(DefaultKind::Repo), "acme")
     );
     assert_eq!(pressed(&payload, "U2").lookup, None);
     let lookup = |typed: &str| Lookup { typed: typed.to_owned(), ..lookup.clone() };

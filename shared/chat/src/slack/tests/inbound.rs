@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::card::Post;
-use bobbin_core::records::control::{Control, Operation, PublishStep, ShowOf, Want, WhichSandbox};
+use bobbin_core::records::control::{
+    Control, ControlAction, Operation, PublishStep, ShowOf, WhichSandbox,
+};
 use bobbin_core::records::message::{
     Attachment, Body, Message, Prompt, Quote, Reply, Surface, Work,
 };
@@ -175,7 +177,7 @@ fn direct_message_needs_no_mention() {
     );
     assert_eq!(prompt(&direct).by.name, "anna");
     let status = admitted("message_im_status");
-    assert_eq!(control(&status).want, Want::Command { command: Command::Status });
+    assert_eq!(control(&status).want, ControlAction::Command { command: Command::Status });
     let reply = Reply::Slack {
         channel: "D0DIRECT001".into(),
         thread_ts: Some("1790000100.000100".into()),
@@ -217,13 +219,13 @@ fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
 #[test]
 fn only_whole_text_is_a_command() {
     let allowed = app(TEAM, "", "");
-    assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
+    assert_eq!(control(&mention("stop", &allowed)).want, ControlAction::Stop { turn: None });
     assert_eq!(
         control(&mention("STATUS", &allowed)).want,
-        Want::Command { command: Command::Status }
+        ControlAction::Command { command: Command::Status }
     );
-    assert_eq!(control(&mention("help", &allowed)).want, Want::Help { text: help() });
-    assert_eq!(control(&mention(" ", &allowed)).want, Want::Help { text: help() });
+    assert_eq!(control(&mention("help", &allowed)).want, ControlAction::Help { text: help() });
+    assert_eq!(control(&mention(" ", &allowed)).want, ControlAction::Help { text: help() });
     let reset = mention("Reset", &allowed);
     assert!(
         matches!(&message(&reset).work, Work::Reset { by, keeps_files: false, .. } if by.id == ANNA)
@@ -251,20 +253,20 @@ fn unknown_team_ignored_refusals_stay_private() {
     }
     let inbound = mention("hello", &app(TEAM, "C0OTHER", ""));
     let refused = control(&inbound);
-    assert_eq!(refused.want, Want::Say { text: Refusal::Channel.to_string() });
+    assert_eq!(refused.want, ControlAction::Say { text: Refusal::Channel.to_string() });
     assert_eq!(
         refused.reply,
         Reply::Slack { channel: CHANNEL.into(), thread_ts: None, user: ANNA.into() }
     );
     let inbound = mention("hello", &app(TEAM, "", "U0BEN"));
-    assert_eq!(control(&inbound).want, Want::Say { text: Refusal::Person.to_string() });
+    assert_eq!(control(&inbound).want, ControlAction::Say { text: Refusal::Person.to_string() });
 }
 
 #[test]
 fn foreign_people_refused_under_own_tenant() {
     let foreign = admitted("connect_foreign_user");
     assert!(
-        matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
+        matches!(&control(&foreign).want, ControlAction::Say { text } if text.contains("own workspace"))
     );
     assert_eq!(control(&foreign).thread.tenant(), Tenant::slack("T0BOBBIN01"));
     // That the sender's own team is on the list does not make it the tenant.
@@ -272,7 +274,10 @@ fn foreign_people_refused_under_own_tenant() {
     let mut not_shared = stored("connect_foreign_user");
     not_shared["json"]["is_ext_shared_channel"] = false.into();
     let (_, raw) = request(&not_shared);
-    assert!(matches!(&control(&signed("events", &raw, &app(TEAM, "", ""))).want, Want::Say { .. }));
+    assert!(matches!(
+        &control(&signed("events", &raw, &app(TEAM, "", ""))).want,
+        ControlAction::Say { .. }
+    ));
 }
 
 #[test]
@@ -287,7 +292,7 @@ fn stop_button_names_its_turn() {
     let stop = control(&inbound);
     assert_eq!(
         stop.want,
-        Want::Stop { turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into()) }
+        ControlAction::Stop { turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into()) }
     );
     assert_eq!(stop.thread, thread("1790000000.000100"));
     assert_eq!(stop.by.name, "anna");
@@ -300,16 +305,16 @@ fn stop_button_names_its_turn() {
             && inbound.on_queue_failure.body.contains("try again")
     );
     let slacks_own = admitted("agent_session_stopped");
-    assert_eq!(control(&slacks_own).want, Want::Stop { turn: None });
+    assert_eq!(control(&slacks_own).want, ControlAction::Stop { turn: None });
 }
 
 #[test]
 fn buttons_and_selects_settle_an_ask() {
     let always = admitted("block_actions_ask");
-    let want = Want::Settle { ask: "per_0123456789abcdef".into(), choice: Choice::Always };
+    let want = ControlAction::Settle { ask: "per_0123456789abcdef".into(), choice: Choice::Always };
     assert_eq!(control(&always).want, want);
     let form = admitted("block_actions_form");
-    let want = Want::Settle {
+    let want = ControlAction::Settle {
         ask: "que_0123456789abcdef".into(),
         choice: Choice::Form(vec![
             Field::Picked { question: 0, options: vec![3] },
@@ -322,7 +327,7 @@ fn buttons_and_selects_settle_an_ask() {
     let mut pressed = stored("block_actions_ask");
     pressed["payload"]["actions"][0]["value"] = "que_1:o3".into();
     let (_, raw) = request(&pressed);
-    let want = Want::Settle { ask: "que_1".into(), choice: crate::press::picked(vec![3]) };
+    let want = ControlAction::Settle { ask: "que_1".into(), choice: crate::press::picked(vec![3]) };
     assert_eq!(control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want, want);
 }
 
@@ -338,23 +343,24 @@ fn pressed(action_id: &str, value: &str, inputs: Value) -> Inbound {
 
 #[test]
 fn pull_request_buttons_ask_for_its_steps() {
-    let show = Want::Publish { step: PublishStep::Show { subject: None, body: None, of: None } };
+    let show =
+        ControlAction::Publish { step: PublishStep::Show { subject: None, body: None, of: None } };
     let turn = "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100";
     assert_eq!(control(&pressed("v1:publish:show", turn, json!({}))).want, show);
     assert_eq!(control(&mentioned("pr")).want, show);
     assert_eq!(prompt(&mentioned("pr 12")).text, "pr 12");
     let commit = "0123456789abcdef0123456789abcdef01234567";
-    let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
+    let push = ControlAction::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:push", commit, json!({}))).want, push);
     let ready = PublishStep::Act { act: PullRequestAct::MarkReady, head: commit.to_owned() };
     let readied = pressed("v1:act:ready", commit, json!({}));
-    assert_eq!(control(&readied).want, Want::Publish { step: ready });
+    assert_eq!(control(&readied).want, ControlAction::Publish { step: ready });
     let name = "0123456789abcdef01234567";
-    let fix = Want::Publish { step: PublishStep::Fix { name: name.to_owned() } };
+    let fix = ControlAction::Publish { step: PublishStep::Fix { name: name.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:fix", name, json!({}))).want, fix);
-    let review = Want::Publish { step: PublishStep::Review { name: name.to_owned() } };
+    let review = ControlAction::Publish { step: PublishStep::Review { name: name.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:review", name, json!({}))).want, review);
-    let all = Want::Publish { step: PublishStep::PushAll { name: name.to_owned() } };
+    let all = ControlAction::Publish { step: PublishStep::PushAll { name: name.to_owned() } };
     assert_eq!(control(&pressed("v1:publish:all", name, json!({}))).want, all);
     for (action, value) in [
         ("v1:publish:all", "main"),
@@ -390,11 +396,11 @@ fn edited_text_is_shown_again() {
         body: Some(body.to_owned()),
         of: Some(ShowOf::Commit(commit.to_owned())),
     };
-    assert_eq!(control(&sent).want, Want::Publish { step });
+    assert_eq!(control(&sent).want, ControlAction::Publish { step });
     let mut long = values;
     long["v1:publish:body"]["v1:publish:body"]["value"] = "x".repeat(2_001).into();
     let refused = pressed("v1:publish:edit", "0123", long);
-    let Want::Say { text } = &control(&refused).want else {
+    let ControlAction::Say { text } = &control(&refused).want else {
         panic!("a long text is refused");
     };
     assert_eq!(
@@ -420,7 +426,7 @@ fn foreign_inputs_leave_form_empty() {
         stored["payload"]["state"] = odd;
         let (_, raw) = request(&stored);
         let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
-        let form = |fields| Want::Settle {
+        let form = |fields| ControlAction::Settle {
             ask: "que_0123456789abcdef".into(),
             choice: Choice::Form(fields),
         };
@@ -434,9 +440,14 @@ fn form_without_access_is_refused() {
     let (_, raw) = request(&stored);
     let others = app(TEAM, "", "U0OTHER0001");
     let refused = signed("interactivity", &raw, &others);
-    assert!(matches!(&control(&refused).want, Want::Say { text } if text.contains("may not use")));
+    assert!(
+        matches!(&control(&refused).want, ControlAction::Say { text } if text.contains("may not use"))
+    );
     let elsewhere = app(TEAM, "C0OTHER0001", "");
-    assert!(matches!(&control(&signed("interactivity", &raw, &elsewhere)).want, Want::Say { .. }));
+    assert!(matches!(
+        &control(&signed("interactivity", &raw, &elsewhere)).want,
+        ControlAction::Say { .. }
+    ));
     assert_eq!(signed("interactivity", &raw, &app("T0OTHER0001", "", "")).enqueue, None);
 }
 
@@ -467,7 +478,7 @@ fn foreign_members_click_is_refused() {
     stored["payload"]["user"]["team_id"] = "T0FOREIGN01".into();
     let (_, raw) = request(&stored);
     let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
-    assert!(matches!(&control(&inbound).want, Want::Say { .. }));
+    assert!(matches!(&control(&inbound).want, ControlAction::Say { .. }));
 }
 
 #[test]
@@ -509,20 +520,21 @@ fn mention_options_are_validated() {
     let wants = &prompt(&given).wants;
     assert_eq!((wants.pr, prompt(&given).text.as_str()), (Some(12), "review it"));
     let wrong = mention("repo:acme/api pr:next review it", &app(TEAM, "", ""));
-    let Want::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
+    let ControlAction::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
     assert!(text.contains("\"next\" is not the number of a pull request: write it"), "{text}");
     let wrong = mention("repo:api fix it", &app(TEAM, "", ""));
-    let Want::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
+    let ControlAction::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
     assert!(text.contains("`api` cannot be used as a repository"), "{text}");
     let alone = mention("agent:plan", &app(TEAM, "", ""));
-    assert!(matches!(control(&alone).want, Want::Help { .. }));
+    assert!(matches!(control(&alone).want, ControlAction::Help { .. }));
 }
 
 #[test]
 fn only_deleted_prompt_is_withdrawn() {
     let inbound = admitted("message_deleted");
-    let expected =
-        Want::Withdraw { turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into() };
+    let expected = ControlAction::Withdraw {
+        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into(),
+    };
     assert_eq!(control(&inbound).want, expected);
     assert_eq!(control(&inbound).thread, thread("1790000000.000100"));
     assert_eq!(control(&inbound).by.id, ANNA);
@@ -554,7 +566,7 @@ fn slash_commands_show_overview_and_configure() {
     let inbound = admitted("slash_config");
     assert_eq!(inbound.answer.body, "");
     assert!(inbound.on_queue_failure.body.contains("ephemeral"));
-    let expected = Want::Configure {
+    let expected = ControlAction::Configure {
         change: SettingsChange::Default {
             channel: Some(CHANNEL.to_owned()),
             of: DefaultKind::Model,
@@ -665,7 +677,9 @@ fn unknown_kinds_are_acknowledged_without_effect() {
 #[test]
 fn oversized_prompt_is_advised_to_attach() {
     let inbound = mention(&"x".repeat(100_001), &app(TEAM, "", ""));
-    assert!(matches!(&control(&inbound).want, Want::Say { text } if text.contains("attach")));
+    assert!(
+        matches!(&control(&inbound).want, ControlAction::Say { text } if text.contains("attach"))
+    );
 }
 
 #[test]
@@ -692,15 +706,15 @@ fn sandbox_commands_work_in_thread_mentions() {
     let name = || "frontend".parse().unwrap();
     let named = mentioned("sandbox name frontend");
     assert!(matches!(&message(&named).work, Work::Name { name: n, .. } if *n == name()));
-    let list = Want::Sandboxes { page: 0, in_thread: true };
+    let list = ControlAction::Sandboxes { page: 0, in_thread: true };
     assert_eq!(control(&mentioned("sandbox list")).want, list);
     let to = Some(WhichSandbox::Named(name()));
-    assert_eq!(control(&mentioned("sandbox connect frontend")).want, Want::Connect { to });
-    assert_eq!(control(&mentioned("sandbox connect")).want, Want::Connect { to: None });
+    assert_eq!(control(&mentioned("sandbox connect frontend")).want, ControlAction::Connect { to });
+    assert_eq!(control(&mentioned("sandbox connect")).want, ControlAction::Connect { to: None });
     let sandbox = WhichSandbox::Here;
-    assert_eq!(control(&mentioned("sandbox destroy")).want, Want::AskDestroy { sandbox });
+    assert_eq!(control(&mentioned("sandbox destroy")).want, ControlAction::AskDestroy { sandbox });
     let refused = mentioned("sandbox name Front_End");
-    let Want::Say { text } = &control(&refused).want else {
+    let ControlAction::Say { text } = &control(&refused).want else {
         panic!("a bad name is refused");
     };
     assert_eq!(
@@ -740,19 +754,19 @@ fn list_button_acts_in_its_thread() {
         assert_eq!(thread_ts.as_deref(), Some("1790000100.000100"));
         control.want.clone()
     };
-    let operate = |operation| Want::Operate { sandbox: sandbox(), operation };
+    let operate = |operation| ControlAction::Operate { sandbox: sandbox(), operation };
     assert_eq!(pressed("v1:box:stop", &both), operate(Operation::Pause));
     assert_eq!(pressed("v1:box:start", &both), operate(Operation::Resume));
     assert_eq!(pressed("v1:box:snapshot", &both), operate(Operation::Snapshot));
     assert_eq!(pressed("v1:destroy", &both), operate(Operation::Destroy));
-    let connect = Want::Connect { to: Some(sandbox()) };
+    let connect = ControlAction::Connect { to: Some(sandbox()) };
     assert_eq!(pressed("v1:box:connect", &both), connect);
-    let ask = Want::AskDestroy { sandbox: sandbox() };
+    let ask = ControlAction::AskDestroy { sandbox: sandbox() };
     assert_eq!(pressed("v1:box:destroy", &both), ask);
-    let page = Want::Sandboxes { page: 2, in_thread: true };
+    let page = ControlAction::Sandboxes { page: 2, in_thread: true };
     assert_eq!(pressed("v1:boxes:2", &thread), page);
     assert!(
-        matches!(pressed("v1:keep", &thread), Want::Say { text } if text == "Nothing was destroyed.")
+        matches!(pressed("v1:keep", &thread), ControlAction::Say { text } if text == "Nothing was destroyed.")
     );
 }
 
@@ -767,7 +781,7 @@ fn list_button_checks_place_and_access() {
     }
     let here = format!("slack:{TEAM}:{CHANNEL}:1.1 {key}");
     let refused = whispered("v1:destroy", &here, "U0NOBODY001");
-    assert!(matches!(&control(&refused).want, Want::Say { .. }), "{refused:?}");
+    assert!(matches!(&control(&refused).want, ControlAction::Say { .. }), "{refused:?}");
 }
 
 #[test]
@@ -778,11 +792,11 @@ fn slash_sandbox_list_has_no_thread() {
         signed(&endpoint, &raw, &app(TEAM, "", ""))
     };
     form["form"]["text"] = json!("sandbox list");
-    let want = Want::Sandboxes { page: 0, in_thread: false };
+    let want = ControlAction::Sandboxes { page: 0, in_thread: false };
     assert_eq!(control(&list(&form)).want, want);
     form["form"]["text"] = json!("sandbox destroy frontend");
     let sandbox = WhichSandbox::Named("frontend".parse().unwrap());
-    assert_eq!(control(&list(&form)).want, Want::AskDestroy { sandbox });
+    assert_eq!(control(&list(&form)).want, ControlAction::AskDestroy { sandbox });
     form["form"]["text"] = json!("sandbox name frontend");
     assert_eq!(list(&form).enqueue, None, "which thread is meant cannot be known");
 }

@@ -4,7 +4,7 @@
 //!
 //! A claim lives within a delivery. If the delivery dies, the record is as before, and the next delivery observes anew.
 
-use super::{Context, Next, down, stray};
+use super::{Context, Next, server_down, stray_run};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::observations::Missing;
@@ -40,12 +40,12 @@ fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
     match claim {
         Missing::Look => {}
         Missing::Call { first_sending } => {
-            down::sandbox_down(session, &seen, first_sending, context);
+            server_down::sandbox_down(session, &seen, first_sending, context);
         }
         Missing::EndRun => {
             let failure = Failure::SandboxDown { seen: seen.clone() };
-            if !stray::not_ended(session, &failure, context) {
-                down::sandbox_down(session, &seen, false, context);
+            if !stray_run::not_ended(session, &failure, context) {
+                server_down::sandbox_down(session, &seen, false, context);
             }
         }
     }

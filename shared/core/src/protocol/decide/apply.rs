@@ -1,9 +1,9 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, acts, aside, budget, build, choose, failed, forge, operate, outage,
-    outside, provision, publish, record, results, review, secrets, set_up, steer, untold, watch,
-    words,
+    Context, Next, absence, acts, budget, build, choose, extra_posts, failed, forge, operate,
+    outage, outside, provision, publish, record, results, review, secrets, set_up, steer, unposted,
+    watch, words,
 };
 use crate::base::ids::{Ms, PostRef};
 use crate::base::names::PostKind;
@@ -480,11 +480,11 @@ fn next_poll_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
     outage::chat_answered(session);
-    if untold::is_about(session, of) {
-        return untold::told(session, at, context);
+    if unposted::is_about(session, of) {
+        return unposted::told(session, at, context);
     }
-    if let Some(aside) = aside::kind(session, of) {
-        return aside::posted(session, aside, at);
+    if let Some(aside) = extra_posts::kind(session, of) {
+        return extra_posts::posted(session, aside, at);
     }
     if watch::is_about(of) {
         return watch::posted(session, of, at, context);

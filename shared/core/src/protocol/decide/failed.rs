@@ -1,8 +1,8 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, budget, build, down, forge, lease, outage, outside, record,
-    results, set_up, stray, untold, wait, watch, words,
+    Context, Next, absence, budget, build, extra_posts, forge, lease, outage, outside, record,
+    results, server_down, set_up, stray_run, unposted, wait, watch, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::ThreadKey;
@@ -21,16 +21,16 @@ pub(super) fn failed(
     context: &Context<'_>,
 ) -> Option<Next> {
     absence::failed_to_confirm(session, of);
-    if untold::is_about(session, of) {
-        untold::failed(session, &failure, context);
+    if unposted::is_about(session, of) {
+        unposted::failed(session, &failure, context);
         return None;
     }
     if watch::is_about(of) {
         watch::failed(session, of, &failure, context);
         return None;
     }
-    if let Some(aside) = aside::kind(session, of) {
-        return aside::refused(session, aside, &failure, context);
+    if let Some(aside) = extra_posts::kind(session, of) {
+        return extra_posts::refused(session, aside, &failure, context);
     }
     if build::requested(session, of) || build::could_not_be_found(session, of, &failure) {
         return None;
@@ -66,7 +66,7 @@ pub(super) fn failed(
         return None;
     }
     let ends_run = matches!(of, Effect::Agent(AgentEffect::EndRun(_)));
-    if ends_run && stray::not_ended(session, &failure, context) {
+    if ends_run && stray_run::not_ended(session, &failure, context) {
         return None;
     }
     let posting = of.posts();
@@ -100,7 +100,7 @@ pub(super) fn failed(
             session.observed.agent.session = false;
         }
         Failure::SandboxDown { seen } => {
-            down::sandbox_down(session, &seen, is_first_sending(of), context);
+            server_down::sandbox_down(session, &seen, is_first_sending(of), context);
         }
         Failure::SandboxGone => {
             let by = if ends_run {
@@ -116,12 +116,12 @@ pub(super) fn failed(
             if wait::posting_is_decoration(session, posting.as_ref(), context) {
                 return None;
             }
-            if untold::goes_on(session, posting.as_ref(), &advice, context) {
+            if unposted::goes_on(session, posting.as_ref(), &advice, context) {
                 return None;
             }
             return wait::give_up(session, &advice, posting.is_some(), context);
         }
-        Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),
+        Failure::ThreadClosed { seen } => return unposted::refused(session, of, seen, context),
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
         // The snapshot does not exist, or is not meant for this sandbox: the next try goes without it.
         Failure::TurnFailed { reason }

@@ -1,8 +1,8 @@
 //! Finishes a turn: posts the parts of the answer, each once, then its results, then the card, then writes the record.
 
 use super::{
-    Context, Next, answer, aside, budget, provision, publish, record, results, set_up, stray,
-    untold, words,
+    Context, Next, answer, budget, extra_posts, provision, publish, record, results, set_up,
+    stray_run, unposted, words,
 };
 use crate::base::ids::Ms;
 use crate::base::names::PostKind;
@@ -19,7 +19,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     else {
         return None;
     };
-    if let Some(next) = stray::end(session) {
+    if let Some(next) = stray_run::end(session) {
         return Some(next);
     }
     let id = session.turn.as_ref()?.id.clone();
@@ -28,7 +28,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         session.untold.retain(|one| one.turn != id);
     }
     if session.observed.chat.closed.is_some() {
-        return untold::close(session, context);
+        return unposted::close(session, context);
     }
     if outcome == Outcome::Answered
         && let Some(next) = chunk(session, context)
@@ -38,13 +38,13 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if let Some(next) = results::step(session, &outcome, context) {
         return Some(next);
     }
-    if let Some(next) = aside::ending(session, &outcome, context) {
+    if let Some(next) = extra_posts::ending(session, &outcome, context) {
         return Some(next);
     }
     if !session.observed.chat.final_card {
         return final_card(session, context);
     }
-    if let Some(next) = aside::after_card(session, &outcome) {
+    if let Some(next) = extra_posts::after_card(session, &outcome) {
         return Some(next);
     }
     record::close_turn(session, context);
@@ -79,12 +79,12 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
     let card = turn.card.at.clone().filter(|_| index == 0);
-    let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
+    let people = if last { extra_posts::people(turn, &Outcome::Answered) } else { Vec::new() };
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
         at: None,
-        post: aside::calling(
+        post: extra_posts::calling(
             people,
             Post::Chunk { text: part, last, file: file.filter(|_| last), card },
         ),

@@ -15,7 +15,7 @@ use crate::records::carried::{
 };
 use crate::records::given_pull::{FoundPull, GivenPull};
 use crate::records::message::Work;
-use crate::records::observations::Stays;
+use crate::records::observations::CheckoutKeptReason;
 use crate::records::publication::{Publication, PullRequestSeen, PullRequestState};
 use crate::records::session::Session;
 use crate::tenant::environments;
@@ -224,7 +224,7 @@ pub(super) fn moved(session: &mut Session, base: Option<String>) {
     session.observed.forge.pull_request = None;
     let beside = session.observed.beside.take();
     let Some(base) = base else {
-        session.observed.stays.insert(beside, Stays::HasWork);
+        session.observed.stays.insert(beside, CheckoutKeptReason::HasWork);
         return;
     };
     let project = &mut session.sandbox.project;
@@ -260,7 +260,7 @@ pub(super) fn could_not_be_moved(
     if is_moving && !is_down {
         session.observed.forge.pull_request = None;
         let beside = session.observed.beside.take();
-        session.observed.stays.insert(beside, Stays::Failed);
+        session.observed.stays.insert(beside, CheckoutKeptReason::Failed);
     } else if is_moving {
         session.observed.beside = None;
     }

@@ -10,18 +10,16 @@ mod absence;
 mod acts;
 mod answer;
 mod apply;
-mod aside;
-mod beside;
 mod budget;
 mod build;
 mod choose;
+mod comment_task;
 mod dead_letter;
-mod down;
+mod extra_posts;
 mod failed;
 mod finish;
 mod fix;
 mod forge;
-mod hear;
 mod lease;
 mod notice;
 pub mod operate;
@@ -38,12 +36,14 @@ pub mod replay;
 mod results;
 mod review;
 mod secrets;
+mod server_down;
 mod set_up;
 mod share;
+mod sibling_repositories;
 mod steer;
-mod stray;
+mod stray_run;
 mod teardown;
-mod untold;
+mod unposted;
 mod wait;
 mod watch;
 pub mod words;
@@ -142,7 +142,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
     if let Some(next) = absence::next(session, context) {
         return next;
     }
-    if let Some(next) = untold::next(session) {
+    if let Some(next) = unposted::next(session) {
         return next;
     }
     match &context.delivery.message.work {

@@ -8,7 +8,7 @@ use crate::tenant::capped_keys::CappedKeyName;
 
 /// Verdict on a listed sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum RecordVerdict {
     /// Left alone: it belongs to the live generation, or is too young to be judged.
     Spared,
     /// Its record gave it up as vanished not long ago, and a newer generation has replaced it.
@@ -43,20 +43,20 @@ pub fn fate(
     created_ms: Ms,
     now_ms: Ms,
     graces: Graces,
-) -> Fate {
+) -> RecordVerdict {
     if !is_orphan(record, generation, created_ms, now_ms, graces.young_ms) {
-        return Fate::Spared;
+        return RecordVerdict::Spared;
     }
     let vanished = record.and_then(|record| record.history.vanished);
     let Some(vanished) = vanished.filter(|one| one.generation == generation) else {
-        return Fate::Orphan;
+        return RecordVerdict::Orphan;
     };
     if record.is_some_and(|record| record.generation == generation) {
-        Fate::TakenBack
+        RecordVerdict::TakenBack
     } else if now_ms < vanished.at_ms.saturating_add(graces.vanished_ms) {
-        Fate::Kept
+        RecordVerdict::Kept
     } else {
-        Fate::Orphan
+        RecordVerdict::Orphan
     }
 }
 
@@ -85,7 +85,7 @@ pub fn is_orphan_key(
     graces: Graces,
 ) -> bool {
     now_ms >= key.until_ms()
-        || fate(record, key.generation, key.made_ms, now_ms, graces) == Fate::Orphan
+        || fate(record, key.generation, key.made_ms, now_ms, graces) == RecordVerdict::Orphan
 }
 
 /// This many orphans at once are always believed: crashes leave some behind.

@@ -2,8 +2,8 @@
 
 use super::words::for_agent;
 use super::{
-    Context, Next, aside, budget, choose, finish, forge, provision, record, secrets, set_up, share,
-    steer, stray, words,
+    Context, Next, budget, choose, extra_posts, finish, forge, provision, record, secrets, set_up,
+    share, steer, stray_run, words,
 };
 use crate::base::ids::{Ms, PostRef, TurnId};
 use crate::base::names::{PostKind, PromptIds, short_name};
@@ -12,7 +12,7 @@ use crate::records::card::{Card, CardState, Post};
 use crate::records::carried::Carried;
 use crate::records::given_pull::GivenPull;
 use crate::records::message::Prompt;
-use crate::records::observations::{Aside, Stays};
+use crate::records::observations::{Aside, CheckoutKeptReason};
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::set_up::SetUp;
@@ -197,7 +197,7 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
         Stage::Ending { .. } => finish::step(session, context),
-        Stage::Received { .. } => stray::end(session)
+        Stage::Received { .. } => stray_run::end(session)
             .or_else(|| forge::move_on(session, context))
             .or_else(|| hand_over(session, prompt, context)),
         Stage::Prompting(prompted) => hand_over_again(session, &prompted.ids, prompt, context)
@@ -415,7 +415,7 @@ fn pending_notice(
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
     let of_clone = left_out(session, with_digest).filter(|_| !is_told);
     let of_pull = given(session, with_digest).and_then(words::given_is_over).filter(|_| !is_told);
-    let has_work = session.observed.stays.values().any(|one| *one == Stays::HasWork);
+    let has_work = session.observed.stays.values().any(|one| *one == CheckoutKeptReason::HasWork);
     let stays = has_work.then(|| words::STAYS_ON_OLD_BASE.to_owned()).filter(|_| !is_told);
     let of_project = set_up(session, with_digest).and_then(set_up::for_people).filter(|_| !is_told);
     // A stranger's checkout has no secrets that could change, but its people are told why.
@@ -529,7 +529,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         })));
     }
     let more = steer::step(session, context)
-        .or_else(|| aside::under_way(session, context))
+        .or_else(|| extra_posts::under_way(session, context))
         .or_else(|| ask_step(session, context));
     if more.is_some() {
         return more;
@@ -604,7 +604,8 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
         let decision = session.observed.agent.closed_asks.get(&ask.id);
         let closed = decision.is_some();
-        let stands = ask.post.is_some() || aside::is_over(session, &Aside::Ask(ask.id.clone()));
+        let stands =
+            ask.post.is_some() || extra_posts::is_over(session, &Aside::Ask(ask.id.clone()));
         if !closed && stands && context.now_ms < ask.expires_at_ms {
             continue;
         }
@@ -628,7 +629,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
             turn: turn_id,
             kind,
             at,
-            post: aside::calling(people, Post::Ask { ask, settled }),
+            post: extra_posts::calling(people, Post::Ask { ask, settled }),
         })));
     }
     None

@@ -7,7 +7,8 @@
 
 use super::operate::{self, BroughtUp};
 use super::{
-    Context, Next, acts, beside, finish, fix, forge, notice, record, review, share, watch, words,
+    Context, Next, acts, finish, fix, forge, notice, record, review, share, sibling_repositories,
+    watch, words,
 };
 use crate::base::ids::{ThreadKey, digest};
 use crate::base::names::PostKind;
@@ -60,7 +61,7 @@ fn offered(session: &Session) -> PublishOffer {
 
 /// How this channel has pull requests opened.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct PullRequestMode {
     is_draft: bool,
     pub(super) by: PullRequestsBy,
 }
@@ -70,7 +71,7 @@ pub(super) fn may(
     repository: &ForgeRepository,
     channel: Option<&str>,
     context: &Context<'_>,
-) -> Result<Way, String> {
+) -> Result<PullRequestMode, String> {
     let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(repository));
     let is_open = channel
         .is_none_or(|channel| context.settings.repositories.are_open(&repository.name, channel));
@@ -84,8 +85,8 @@ pub(super) fn may(
     };
     match PullRequests::named(defaults.pull_requests.as_deref()) {
         PullRequests::Off => Err(words::NO_PULL_REQUESTS.to_owned()),
-        PullRequests::Draft => Ok(Way { is_draft: true, by }),
-        PullRequests::Ready => Ok(Way { is_draft: false, by }),
+        PullRequests::Draft => Ok(PullRequestMode { is_draft: true, by }),
+        PullRequests::Ready => Ok(PullRequestMode { is_draft: false, by }),
     }
 }
 
@@ -97,7 +98,7 @@ pub(super) fn next(
     context: &Context<'_>,
 ) -> Next {
     // A message stays about one repository, even once what its button named is gone.
-    let about = beside::about(session, step, context);
+    let about = sibling_repositories::about(session, step, context);
     session.turn_to(about.or(session.observed.beside));
     if session.turn.is_some()
         && let Some(next) = finish::leftover(session, context)
@@ -119,7 +120,7 @@ pub(super) fn next(
     if is_given_up(session, context) {
         return told(session, &words::kept_failing(None), context);
     }
-    if beside::is_stale(session, step) {
+    if sibling_repositories::is_stale(session, step) {
         return told(session, words::NOT_SHOWN_LAST, context);
     }
     match step {
@@ -128,7 +129,9 @@ pub(super) fn next(
             Ok((carried, way)) => push(session, commit, by, carried, way, context),
             Err(next) => *next,
         },
-        PublishStep::PushAll { name } => beside::push_all(session, name, (by, membership), context),
+        PublishStep::PushAll { name } => {
+            sibling_repositories::push_all(session, name, (by, membership), context)
+        }
         PublishStep::Show { subject, body, .. } => match prepared(session, membership, context) {
             Ok((carried, way)) => {
                 let texts = (subject.as_deref(), body.as_deref());
@@ -191,7 +194,7 @@ fn prepared(
     session: &mut Session,
     membership: &Membership,
     context: &Context<'_>,
-) -> Result<(Carried, Way), Box<Next>> {
+) -> Result<(Carried, PullRequestMode), Box<Next>> {
     let Some(carried) = session.carried().cloned() else {
         return Err(Box::new(told(session, words::NOTHING_CARRIED, context)));
     };
@@ -234,7 +237,7 @@ fn wait_for_turns(session: &mut Session, context: &Context<'_>) -> Next {
 /// Says this in the thread, then ends the message.
 pub(super) fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     session.observed.forge.ending = Some(word.to_owned());
-    let word = beside::named(session, word);
+    let word = sibling_repositories::named(session, word);
     match notice::once(session, &word, context) {
         Next::Done => end(session, context),
         next => next,
@@ -243,7 +246,7 @@ pub(super) fn told(session: &mut Session, word: &str, context: &Context<'_>) -> 
 
 /// The message has ended: recorded, so that a repeat does nothing.
 pub(super) fn end(session: &mut Session, context: &Context<'_>) -> Next {
-    if let Some(next) = beside::show(session, context) {
+    if let Some(next) = sibling_repositories::show(session, context) {
         return next;
     }
     let id = context.delivery.message.id.clone();
@@ -295,7 +298,7 @@ fn show(
     texts: (Option<&str>, Option<&str>),
     fixed_by: Option<&Person>,
     carried: Carried,
-    way: Way,
+    way: PullRequestMode,
     context: &Context<'_>,
 ) -> Next {
     // The pull request may have been merged or closed since: what comes next begins a new branch.
@@ -344,7 +347,9 @@ fn show(
     }
     let (commit, found, files, workflows) = match outgoing {
         // Nobody asked for this one by itself.
-        Outgoing::Unchanged if beside::is_one_of_all(context) => return end(session, context),
+        Outgoing::Unchanged if sibling_repositories::is_one_of_all(context) => {
+            return end(session, context);
+        }
         Outgoing::Unchanged => return told(session, words::NOTHING_TO_PUBLISH, context),
         Outgoing::Refused { why } => {
             return told(session, &words::not_published(&why), context);
@@ -358,7 +363,7 @@ fn show(
         return Next::Do(Effect::Recall { turns });
     };
     let repository = &carried.repository;
-    let may_quote = beside::may_quote(session, repository);
+    let may_quote = sibling_repositories::may_quote(session, repository);
     let proposal = proposal(texts, commit, &found, &entries, (repository.is_private, may_quote));
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
@@ -390,7 +395,7 @@ fn show(
         files: files.into_iter().take(FILES_SHOWN).collect(),
         workflows,
         offer: offered(session),
-        all: beside::offered(session),
+        all: sibling_repositories::offered(session),
         is_draft: way.is_draft,
     };
     Next::Do(Effect::Chat(ChatEffect::Post {
@@ -449,7 +454,7 @@ fn push(
     commit: &str,
     by: &Person,
     carried: Carried,
-    way: Way,
+    way: PullRequestMode,
     context: &Context<'_>,
 ) -> Next {
     let id = context.delivery.message.id.clone();
@@ -515,7 +520,7 @@ fn unlinked(
     session: &mut Session,
     by: &Person,
     carried: &Carried,
-    way: Way,
+    way: PullRequestMode,
     context: &Context<'_>,
 ) -> Option<Next> {
     if way.by != PullRequestsBy::Linked {

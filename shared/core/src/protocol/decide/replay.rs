@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
     use crate::base::person::{Membership, Person};
-    use crate::records::control::{Control, Operation, Want};
+    use crate::records::control::{Control, ControlAction, Operation};
     use crate::records::message::{Open, Prompt, Reply};
     use crate::records::outcome::Outcome;
     use crate::records::turn::EndedTurn;
@@ -136,7 +136,7 @@ mod tests {
             by: Person::default(),
             reply: Reply::Nobody,
             membership: Membership::default(),
-            want: Want::StopAll,
+            want: ControlAction::StopAll,
         });
         let operation = message(Work::Operate { want: Operation::Destroy, by: None });
         let open = |accepted_at_ms| {

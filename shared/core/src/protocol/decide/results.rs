@@ -13,7 +13,7 @@ use crate::records::changes::Changes;
 use crate::records::drafted_review::ReviewRead;
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
-use crate::records::stage::{Stage, Told};
+use crate::records::stage::{EndProgress, Stage};
 
 /// The missing step until everything is read and shown; `None` once it is.
 pub(super) fn step(
@@ -125,7 +125,7 @@ pub(super) fn dealt_with(session: &mut Session) {
     }
 }
 
-fn told_mut(session: &mut Session) -> Option<&mut Told> {
+fn told_mut(session: &mut Session) -> Option<&mut EndProgress> {
     session.turn.as_mut()?.stage.told_mut()
 }
 

@@ -384,7 +384,7 @@ fn source(recipe: &Recipe) -> String {
 /// The same, and where its output is.
 fn with_output(one: &FailedStep) -> String {
     let has_output = !one.is_unrun && one.end != StepEnd::Refused;
-    let log = has_output.then(|| format!("; its output is in {}", one.log)).unwrap_or_default();
+    let log = if has_output { format!("; its output is in {}", one.log) } else { String::new() };
     format!("{}{log}", failure(one))
 }
 

@@ -1,16 +1,16 @@
 //! Shared sandboxes: how one gets a name, how a thread joins and leaves it, which thread works in the common checkout,
 //! and which threads are told what happened to it.
 
-use super::{Context, Next, finish, notice, record, stray, words};
+use super::{Context, Next, finish, notice, record, stray_run, words};
 use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::message::Prompt;
 use crate::records::observations::NameWrite;
 use crate::records::outcome::Outcome;
-use crate::records::outside;
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
+use crate::records::tool_sandbox;
 use crate::records::turn::EndedTurn;
 
 /// Deliveries in which the common checkout is checked often; after these it is checked now and then.
@@ -39,7 +39,7 @@ pub(super) fn arrive(
     match session.observed.sandbox.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
         // A tool sandbox is not for threads.
-        Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
+        Some(Some(key)) if !tool_sandbox::is_seen_from(None, (name, &key)) => None,
         Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
         // The name points to a record that does not have it: the turn says that there is no such sandbox.
         Some(Some(_)) => None,
@@ -100,7 +100,7 @@ pub(super) fn give_up_name(session: &mut Session) {
 /// The thread moves to another sandbox, or with `None` to its own. That one is read with the message's next delivery.
 fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
     if session.sandbox.phase == Phase::Active
-        && let Some(next) = stray::end(session)
+        && let Some(next) = stray_run::end(session)
     {
         return next;
     }

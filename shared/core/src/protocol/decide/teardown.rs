@@ -1,7 +1,7 @@
 //! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
 use super::{
-    Context, Next, build, finish, lease, notice, outside, record, share, stray, watch, words,
+    Context, Next, build, finish, lease, notice, outside, record, share, stray_run, watch, words,
 };
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
@@ -60,7 +60,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     }
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
         // An unreachable sandbox is left to the sandbox's own sweep.
-        return stray::end(session).unwrap_or(Next::Done);
+        return stray_run::end(session).unwrap_or(Next::Done);
     }
     // A sandbox that a turn works in, or waits for, is left to that turn.
     if !record::is_idle(session, context) {

@@ -1,6 +1,6 @@
 //! Failures that a retry may cure: retried a bounded number of times, then given up.
 
-use super::{Context, Next, lease, operated, outside, publish, record, untold, words};
+use super::{Context, Next, lease, operated, outside, publish, record, unposted, words};
 use crate::base::names::PostKind;
 use crate::records::message::Work;
 use crate::records::outcome::Outcome;
@@ -54,7 +54,7 @@ pub(super) fn wait(
         },
     );
     if attempts > most {
-        if untold::goes_on(session, posting.as_ref(), &seen, context) {
+        if unposted::goes_on(session, posting.as_ref(), &seen, context) {
             return None;
         }
         let reason = words::kept_failing(Some(&seen));

@@ -5,7 +5,7 @@
 //! A poll edits the card at most once, and not at all while the card shows what was seen. Nobody who may not write to
 //! the repository is counted or quoted.
 
-use super::{Context, Next, fix, hear, record, words};
+use super::{Context, Next, comment_task, fix, record, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostRef, digest};
 use crate::base::names::PostKind;
@@ -134,7 +134,7 @@ pub(super) fn step(session: &mut Session, is_wanted: bool, context: &Context<'_>
         return show(session)
             .or_else(|| give_up(session, context))
             .or_else(|| tell(session, context))
-            .or_else(|| hear::next(session, context))
+            .or_else(|| comment_task::next(session, context))
             .or_else(|| respond(session));
     }
     let (_, watch, at) = watched(session)?;

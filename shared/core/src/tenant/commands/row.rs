@@ -60,12 +60,12 @@ pub struct Argument {
     pub name: &'static str,
     pub about: &'static str,
     pub required: bool,
-    pub takes: Takes,
+    pub takes: ArgumentKind,
 }
 
 /// Kinds of values.
 #[derive(Debug, Clone, Copy)]
-pub enum Takes {
+pub enum ArgumentKind {
     /// The text of a task.
     Task,
     File,
@@ -139,16 +139,24 @@ pub enum Writing {
     Mention,
 }
 
-pub(super) const fn required(name: &'static str, about: &'static str, takes: Takes) -> Argument {
+pub(super) const fn required(
+    name: &'static str,
+    about: &'static str,
+    takes: ArgumentKind,
+) -> Argument {
     Argument { name, about, required: true, takes }
 }
 
-pub(super) const fn optional(name: &'static str, about: &'static str, takes: Takes) -> Argument {
+pub(super) const fn optional(
+    name: &'static str,
+    about: &'static str,
+    takes: ArgumentKind,
+) -> Argument {
     Argument { name, about, required: false, takes }
 }
 
 pub(super) const fn flag(name: &'static str, about: &'static str) -> Argument {
-    optional(name, about, Takes::Flag)
+    optional(name, about, ArgumentKind::Flag)
 }
 
 pub(super) const fn subcommand(
@@ -156,7 +164,7 @@ pub(super) const fn subcommand(
     about: &'static str,
     arguments: &'static [Argument],
 ) -> Argument {
-    optional(name, about, Takes::Subcommand(arguments))
+    optional(name, about, ArgumentKind::Subcommand(arguments))
 }
 
 impl Command {

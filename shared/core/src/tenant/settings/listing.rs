@@ -7,7 +7,7 @@ use crate::tenant::environments::{OFF, OWN};
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
 use crate::tenant::project_networks::NetworkAccess;
-use crate::tenant::project_secrets::SecretWish;
+use crate::tenant::project_secrets::SecretRequest;
 use crate::tenant::selection::Selection;
 use crate::text::{and_more, dollars, span};
 
@@ -185,7 +185,7 @@ pub fn network_words(access: NetworkAccess, hosts: &[String]) -> String {
 
 /// A secret's name and use, without its value.
 #[must_use]
-pub fn secret_words(wish: &SecretWish) -> String {
+pub fn secret_words(wish: &SecretRequest) -> String {
     let readable = if wish.readable { ", readable" } else { "" };
     let set_up = if wish.set_up { ", in set-ups" } else { "" };
     format!("{} (for {}{readable}{set_up})", wish.name, wish.hosts.join(" "))

@@ -4,7 +4,7 @@ use bobbin_core::records::control::Operation;
 use bobbin_core::records::message::Work;
 
 use super::super::dice::Dice;
-use super::super::plan::{self, AtForge, Deed, prompt, reset};
+use super::super::plan::{self, AtForge, PlannedEvent, prompt, reset};
 use super::super::world::World;
 use super::TROUBLE_MS;
 
@@ -41,7 +41,7 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
         let work = if number > 0 && dice.falls(80) { reset() } else { prompt(&id) };
         send(world, place, (&id, work), at_ms);
         if dice.falls(100) {
-            world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+            world.plan(at_ms + dice.below(120_000), place, PlannedEvent::Stop(id));
         }
         let mut shown_ms = at_ms + dice.below(4 * 60_000);
         for time in 0..1 + dice.below(2) {
@@ -55,13 +55,13 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
             // Mostly between a proposal and its press.
             if dice.falls(300) {
                 let what = AtForge::ALL[dice.place(AtForge::ALL.len())];
-                world.plan(shown_ms + dice.below(3 * 60_000), place, Deed::AtForge(what));
+                world.plan(shown_ms + dice.below(3 * 60_000), place, PlannedEvent::AtForge(what));
             }
             for _ in 0..dice.below(4) {
                 presses += 1;
                 let id = format!("t{place}x{presses}");
                 let is_oldest = dice.falls(200);
-                world.plan(pressed_ms, place, Deed::Press { id, is_oldest });
+                world.plan(pressed_ms, place, PlannedEvent::Press { id, is_oldest });
                 let apart_ms = if dice.falls(500) { 5_000 } else { 120_000 };
                 pressed_ms += dice.below(apart_ms);
             }
@@ -71,16 +71,16 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
     }
     for what in AtForge::ALL {
         for _ in 0..dice.below(3) {
-            world.plan(dice.below(at_ms + 10 * 60_000), place, Deed::AtForge(what));
+            world.plan(dice.below(at_ms + 10 * 60_000), place, PlannedEvent::AtForge(what));
         }
     }
     for _ in 0..dice.below(3) {
-        world.plan(dice.below(at_ms + 10 * 60_000), place, Deed::FilesChange);
+        world.plan(dice.below(at_ms + 10 * 60_000), place, PlannedEvent::FilesChange);
     }
     if dice.falls(100) {
         let closed_ms = dice.below(TROUBLE_MS);
-        world.plan(closed_ms, place, Deed::Opens(false));
-        world.plan(closed_ms + dice.below(30 * 60_000), place, Deed::Opens(true));
+        world.plan(closed_ms, place, PlannedEvent::Opens(false));
+        world.plan(closed_ms + dice.below(30 * 60_000), place, PlannedEvent::Opens(true));
     }
     for want in [Operation::Pause, Operation::Destroy] {
         if dice.falls(150) {
@@ -88,7 +88,12 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
             send(world, place, work, dice.below(TROUBLE_MS));
         }
     }
-    for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself, Deed::StopAll] {
+    for deed in [
+        PlannedEvent::Lose,
+        PlannedEvent::ServerDies,
+        PlannedEvent::StopsByItself,
+        PlannedEvent::StopAll,
+    ] {
         if dice.falls(100) {
             world.plan(dice.below(TROUBLE_MS), place, deed);
         }
@@ -98,5 +103,5 @@ pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
 fn send(world: &World, place: usize, (id, work): (&str, Work), at_ms: u64) {
     let mut message = world.message(place, id, work);
     message.accepted_at_ms += at_ms;
-    world.plan(at_ms, place, Deed::Send(message));
+    world.plan(at_ms, place, PlannedEvent::Send(message));
 }

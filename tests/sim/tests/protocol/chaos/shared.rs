@@ -7,7 +7,7 @@ use bobbin_core::records::message::{Message, NewSandbox, Work};
 use bobbin_core::tenant::selection::Selection;
 
 use super::super::dice::Dice;
-use super::super::plan::{self, Deed, prompt, reset, wanting};
+use super::super::plan::{self, PlannedEvent, prompt, reset, wanting};
 use super::super::world::World;
 use super::{HOUR_MS, TROUBLE_MS};
 
@@ -116,7 +116,7 @@ fn begin(world: &World, sandbox: usize) {
     };
     // A thread that names its sandbox has had one before.
     let at_ms = if origin(sandbox) == Origin::Named { 90_000 } else { 0 };
-    world.plan(at_ms, sandbox, Deed::Send(message));
+    world.plan(at_ms, sandbox, PlannedEvent::Send(message));
 }
 
 fn operations(world: &World, dice: &mut Dice, (sandbox, key): (usize, &SandboxKey)) {
@@ -134,7 +134,7 @@ fn operations(world: &World, dice: &mut Dice, (sandbox, key): (usize, &SandboxKe
                 accepted_at_ms: plan::START_MS + at_ms,
                 ..world.message(sandbox, &id, plan::operate(want))
             };
-            world.plan(at_ms, sandbox, Deed::Send(message));
+            world.plan(at_ms, sandbox, PlannedEvent::Send(message));
         }
     }
 }
@@ -162,12 +162,12 @@ fn conversation(world: &World, dice: &mut Dice, place: usize) {
         };
         let message =
             Message { accepted_at_ms: plan::START_MS + at_ms, ..world.message(place, &id, work) };
-        world.plan(at_ms, place, Deed::Send(message.clone()));
+        world.plan(at_ms, place, PlannedEvent::Send(message.clone()));
         if dice.falls(100) {
-            world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));
+            world.plan(at_ms + dice.below(40 * 60_000), place, PlannedEvent::Send(message));
         }
         if dice.falls(100) {
-            world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+            world.plan(at_ms + dice.below(120_000), place, PlannedEvent::Stop(id));
         }
         at_ms += match dice.below(3) {
             0 => dice.below(10_000),
@@ -180,15 +180,15 @@ fn conversation(world: &World, dice: &mut Dice, place: usize) {
         let other = (sandbox + 2) % SANDBOXES;
         let work = plan::connect(key(world, other));
         let message = world.message(place, &format!("t{place}c"), work);
-        world.plan(dice.below(HOUR_MS), place, Deed::Send(message));
+        world.plan(dice.below(HOUR_MS), place, PlannedEvent::Send(message));
     }
-    for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself] {
+    for deed in [PlannedEvent::Lose, PlannedEvent::ServerDies, PlannedEvent::StopsByItself] {
         if dice.falls(20) {
             world.plan(dice.below(TROUBLE_MS), place, deed);
         }
     }
     if dice.falls(50) {
-        let cut = Deed::Cut(dice.below(40_000));
+        let cut = PlannedEvent::Cut(dice.below(40_000));
         world.plan(dice.below(TROUBLE_MS), place, cut);
     }
 }

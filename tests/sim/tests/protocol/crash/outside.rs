@@ -7,7 +7,7 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use bobbin_sim::tools::Use;
 
-use super::super::plan::{self, Deed, Trouble, prompt, reset};
+use super::super::plan::{self, PlannedEvent, Trouble, prompt, reset};
 use super::super::promises::{self, Ending, Fact};
 use super::super::state::settled;
 use super::super::thread::SimThread;
@@ -32,25 +32,25 @@ fn begun(world: &World) -> Result<(), String> {
     chosen(world)?;
     send(world, "m1", prompt("m1"));
     world.run(settled)?;
-    after(world, MINUTE_MS, Deed::Tools);
+    after(world, MINUTE_MS, PlannedEvent::Tools);
     world.run(settled)
 }
 
 /// Both are paused.
 fn paused(world: &World) -> Result<(), String> {
     begun(world)?;
-    after(world, LIMITS.sandbox.idle_pause_ms + MINUTE_MS, Deed::Rest);
+    after(world, LIMITS.sandbox.idle_pause_ms + MINUTE_MS, PlannedEvent::Rest);
     world.run(settled)?;
     for place in [0, SECOND] {
         let message = world.message(place, "s1", Work::Sweep);
-        after(world, 0, Deed::Send(message));
+        after(world, 0, PlannedEvent::Send(message));
     }
     world.run(settled)
 }
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, LIMITS.sandbox.paused_ttl_ms, Deed::Rest);
+    after(world, LIMITS.sandbox.paused_ttl_ms, PlannedEvent::Rest);
     world.run(settled)
 }
 
@@ -66,7 +66,7 @@ fn lost(world: &World) -> Result<(), String> {
 fn alone(world: &World) -> Result<(), String> {
     begun(world)?;
     let message = world.message(SECOND, "o1", plan::operate(Operation::Destroy));
-    after(world, 0, Deed::Send(message));
+    after(world, 0, PlannedEvent::Send(message));
     world.run(settled)
 }
 
@@ -85,7 +85,7 @@ fn wishes_too_late(world: &World) {
     let wish = world.lock().wish(0, 1, Use::Calls, LIMITS.sandbox.idle_pause_ms);
     resets(world);
     if let Some(wish) = wish {
-        after(world, 5 * MINUTE_MS, Deed::Send(wish));
+        after(world, 5 * MINUTE_MS, PlannedEvent::Send(wish));
     }
 }
 
@@ -94,7 +94,7 @@ fn loses_the_second(world: &World) {
     world.lock().places[SECOND].home.lose();
     second_prompt(world);
     for minutes in [4, 8, 12, 16] {
-        after(world, minutes * MINUTE_MS, Deed::Tools);
+        after(world, minutes * MINUTE_MS, PlannedEvent::Tools);
     }
 }
 
@@ -237,7 +237,7 @@ fn works_quietly(world: &World) -> Result<(), String> {
     world.lock().places[0].next_run_takes_ms = Some(idle_ms + 10 * MINUTE_MS);
     send(world, "m2", prompt("m2"));
     let message = world.message(SECOND, "s1", Work::Sweep);
-    after(world, idle_ms + MINUTE_MS, Deed::Send(message));
+    after(world, idle_ms + MINUTE_MS, PlannedEvent::Send(message));
     world.run(settled)?;
     world.settle();
     Ok(())

@@ -7,7 +7,7 @@ use bobbin_core::records::sandbox::Phase;
 use bobbin_sim::home::Caller;
 use bobbin_sim::services::Moving;
 
-use super::super::plan::{self, AtForge, Deed, Late, Trouble, prompt};
+use super::super::plan::{self, AtForge, Late, PlannedEvent, Trouble, prompt};
 use super::super::promises::{self, Fact};
 use super::super::state::{Inner, settled};
 use super::super::thread::SimThread;
@@ -88,7 +88,7 @@ fn followed(world: &World) -> Result<(), String> {
 /// The last push contains a person's commit; a new sandbox does not have it, and its work is proposed.
 fn begun_anew(world: &World) -> Result<(), String> {
     followed(world)?;
-    after(world, 0, Deed::Press { id: "x3".to_owned(), is_oldest: false });
+    after(world, 0, PlannedEvent::Press { id: "x3".to_owned(), is_oldest: false });
     world.run(settled)?;
     world.lock().places[0].home.lose();
     world.lock().places[0].next_run_takes_ms = Some(5_000);
@@ -110,7 +110,7 @@ fn work_on(world: &World) -> Result<(), String> {
 }
 
 fn at_forge(world: &World, what: AtForge) {
-    after(world, 0, Deed::AtForge(what));
+    after(world, 0, PlannedEvent::AtForge(what));
 }
 
 fn propose(world: &World) {
@@ -118,11 +118,11 @@ fn propose(world: &World) {
 }
 
 fn press(world: &World) {
-    after(world, 0, Deed::Press { id: "x1".to_owned(), is_oldest: false });
+    after(world, 0, PlannedEvent::Press { id: "x1".to_owned(), is_oldest: false });
 }
 
 fn press_anew(world: &World) {
-    after(world, 0, Deed::Press { id: "x2".to_owned(), is_oldest: false });
+    after(world, 0, PlannedEvent::Press { id: "x2".to_owned(), is_oldest: false });
 }
 
 fn press_twice(world: &World) {
@@ -211,7 +211,7 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
         then: |world| {
             send(world, "p2", plan::propose());
             // Once that is shown.
-            after(world, 5 * 60_000, Deed::Press { id: "x2".to_owned(), is_oldest: false });
+            after(world, 5 * 60_000, PlannedEvent::Press { id: "x2".to_owned(), is_oldest: false });
         },
         proves: |places| {
             let states = places[0].forge.pulls.iter().map(|(_, seen)| seen.state);
@@ -231,7 +231,9 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
         name: "publish what follows a person's commit",
         threads: 1,
         before: followed,
-        then: |world| after(world, 0, Deed::Press { id: "x3".to_owned(), is_oldest: false }),
+        then: |world| {
+            after(world, 0, PlannedEvent::Press { id: "x3".to_owned(), is_oldest: false })
+        },
         proves: |places| counts(&places[0]) == (3, 2, 1) && is_at_newest(&places[0]),
     },
     Scenario {
@@ -239,15 +241,15 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
         threads: 1,
         before: begun_anew,
         then: |world| {
-            after(world, 0, Deed::Press { id: "x4".to_owned(), is_oldest: false });
+            after(world, 0, PlannedEvent::Press { id: "x4".to_owned(), is_oldest: false });
             let minutes = 60_000;
             for (after_ms, id, work) in
                 [(5 * minutes, "m5", prompt("m5")), (10 * minutes, "p5", plan::propose())]
             {
                 let message = world.message(0, id, work);
-                after(world, after_ms, Deed::Send(message));
+                after(world, after_ms, PlannedEvent::Send(message));
             }
-            let press = Deed::Press { id: "x5".to_owned(), is_oldest: false };
+            let press = PlannedEvent::Press { id: "x5".to_owned(), is_oldest: false };
             after(world, 15 * minutes, press);
         },
         proves: |places| counts(&places[0]) == (5, 3, 1) && is_at_newest(&places[0]),
@@ -258,7 +260,7 @@ pub(super) const SCENARIOS: [Scenario; 12] = [
         before: deleted,
         then: |world| {
             press_anew(world);
-            after(world, 5 * 60_000, Deed::Press { id: "x3".to_owned(), is_oldest: false });
+            after(world, 5 * 60_000, PlannedEvent::Press { id: "x3".to_owned(), is_oldest: false });
         },
         proves: |places| counts(&places[0]) == (2, 2, 1) && is_at_newest(&places[0]),
     },
@@ -274,8 +276,12 @@ const CALL_MS: u64 = 1_000;
 /// What is broken, in words.
 pub(super) fn at_every_moment() -> Result<usize, String> {
     let mut histories = 0;
-    let deeds = AtForge::ALL.map(Deed::AtForge);
-    for deed in deeds.into_iter().chain([Deed::FilesChange, Deed::Opens(false), Deed::Lose]) {
+    let deeds = AtForge::ALL.map(PlannedEvent::AtForge);
+    for deed in deeds.into_iter().chain([
+        PlannedEvent::FilesChange,
+        PlannedEvent::Opens(false),
+        PlannedEvent::Lose,
+    ]) {
         let calls = at_a_moment(&deed, 0, None)?;
         for moment in 0..u64::from(calls) + 2 {
             at_a_moment(&deed, moment, None)?;
@@ -288,7 +294,11 @@ pub(super) fn at_every_moment() -> Result<usize, String> {
     Ok(histories)
 }
 
-fn at_a_moment(deed: &Deed, moment: u64, crash: Option<(u32, bool)>) -> Result<u32, String> {
+fn at_a_moment(
+    deed: &PlannedEvent,
+    moment: u64,
+    crash: Option<(u32, bool)>,
+) -> Result<u32, String> {
     let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
     world.lock().sweeps = false;
     shown_anew(&world)?;
@@ -333,7 +343,7 @@ fn goes_on(moment: u64, (call, is_after): (u32, bool)) -> Result<(), String> {
     inner.trouble = Trouble::Crashes { at: vec![(inner.calls + call, is_after)], hit: 0 };
     drop(inner);
     press(&world);
-    after(&world, moment * CALL_MS + CALL_MS / 2, Deed::Lose);
+    after(&world, moment * CALL_MS + CALL_MS / 2, PlannedEvent::Lose);
     world.run(settled)?;
     work_on(&world)?;
     send(&world, "p2", plan::propose());
@@ -359,15 +369,15 @@ const MEANWHILE: [Meanwhile; 4] = [
     // The same, and more after it.
     |world| {
         press(world);
-        after(world, 60_000, Deed::FilesChange);
+        after(world, 60_000, PlannedEvent::FilesChange);
         let message = world.message(0, "p2", plan::propose());
-        after(world, 61_000, Deed::Send(message));
-        after(world, 120_000, Deed::Press { id: "x2".to_owned(), is_oldest: false });
+        after(world, 61_000, PlannedEvent::Send(message));
+        after(world, 120_000, PlannedEvent::Press { id: "x2".to_owned(), is_oldest: false });
     },
     |world| at_forge(world, AtForge::Pushes),
     |world| {
         press(world);
-        after(world, 60_000, Deed::AtForge(AtForge::Pushes));
+        after(world, 60_000, PlannedEvent::AtForge(AtForge::Pushes));
     },
 ];
 

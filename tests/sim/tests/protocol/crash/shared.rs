@@ -6,7 +6,7 @@ use bobbin_core::records::message::{Message, NewSandbox, Work};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::tenant::selection::Selection;
 
-use super::super::plan::{self, Deed, prompt, wanting};
+use super::super::plan::{self, PlannedEvent, prompt, wanting};
 use super::super::promises::Ending;
 use super::super::state::settled;
 use super::super::thread::SimThread;
@@ -20,7 +20,7 @@ const RUN_MS: u64 = 20_000;
 
 fn send(world: &World, place: usize, id: &str, work: Work, after_ms: u64) {
     let message = world.message(place, id, work);
-    after(world, after_ms, Deed::Send(message));
+    after(world, after_ms, PlannedEvent::Send(message));
 }
 
 fn key(world: &World) -> SandboxKey {
@@ -111,7 +111,7 @@ fn created(world: &World) {
         thread: SandboxKey::without_thread(&tenant, &"k1".into()).group(),
         ..world.message(0, "k1", Work::Create(new))
     };
-    after(world, 0, Deed::Send(message));
+    after(world, 0, PlannedEvent::Send(message));
 }
 
 /// The name of a place's sandbox.

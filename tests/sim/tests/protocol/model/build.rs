@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey};
 use bobbin_core::base::limits::{Limits, SetUpLimits, ShareLimits};
-use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
+use bobbin_core::protocol::decide::orphan::{Graces, RecordVerdict, fate};
 use bobbin_core::protocol::effect::{Effect, SandboxEffect};
 use bobbin_core::protocol::machine::{Machine, Step};
 use bobbin_core::records::message::Work;
@@ -392,7 +392,7 @@ impl Building {
     }
 
     /// The orphan hunt's decision on a generation of the builder's sandbox.
-    fn fate(&self, s: &State, generation: u32) -> Fate {
+    fn fate(&self, s: &State, generation: u32) -> RecordVerdict {
         let record = self.record(s, BUILDER);
         let graces = Graces { young_ms: 0, vanished_ms: 0 };
         fate(Some(&record.sandbox), generation, NOW, NOW, graces)
@@ -413,8 +413,8 @@ impl Building {
             let is_there = s.provided[BUILDER][generation as usize - 1].there;
             if is_there && !self.has(Fault::NoHunt) {
                 match self.fate(s, generation) {
-                    Fate::Orphan => actions.push(Action::Hunt(generation)),
-                    Fate::TakenBack if s.queues[BUILDER].is_empty() => {
+                    RecordVerdict::Orphan => actions.push(Action::Hunt(generation)),
+                    RecordVerdict::TakenBack if s.queues[BUILDER].is_empty() => {
                         actions.push(Action::Hunt(generation));
                     }
                     _ => {}
@@ -541,7 +541,9 @@ impl Building {
             }
             Action::Sweep => s.queues[BUILDER].push(self.message_of(&Work::Sweep)),
             Action::Hunt(generation) => match self.fate(&s, generation) {
-                Fate::Orphan => s.provided[BUILDER][generation as usize - 1] = Provided::default(),
+                RecordVerdict::Orphan => {
+                    s.provided[BUILDER][generation as usize - 1] = Provided::default()
+                }
                 _ => s.queues[BUILDER].push(self.message_of(&Work::Reconcile)),
             },
             Action::Deliver(group) => self.deliver(&mut s, group),

@@ -155,7 +155,7 @@ pub struct Asked {
 
 /// The result of a step, in numbers; bit n of the control flags: message n has a cancel flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Came {
+pub enum StepResult {
     Read {
         record: SessionNo,
         flags: u8,
@@ -194,7 +194,7 @@ struct Tables {
     sessions: Table<Session>,
     machines: Table<Machine>,
     events: Table<Event>,
-    steps: HashMap<(MachineNo, Came, Asked), After>,
+    steps: HashMap<(MachineNo, StepResult, Asked), After>,
     transitions: BTreeSet<Transition>,
 }
 
@@ -445,10 +445,10 @@ impl Driver {
         }
     }
 
-    fn outcome(&self, came: Came, message: &Message) -> StepOutcome {
+    fn outcome(&self, came: StepResult, message: &Message) -> StepOutcome {
         match came {
-            Came::Parked { flags } => StepOutcome::Parked(Some(self.flags(flags))),
-            Came::Read { record, flags, parked } => {
+            StepResult::Parked { flags } => StepOutcome::Parked(Some(self.flags(flags))),
+            StepResult::Read { record, flags, parked } => {
                 let parked = parked.then(|| Parked {
                     turn: message.id.clone(),
                     receive: RECEIVE - 1,
@@ -459,15 +459,19 @@ impl Driver {
                 let loaded = self.loaded(record, &self.settings);
                 StepOutcome::Loaded(Ok(Loaded { flags: self.flags(flags), parked, ..loaded }))
             }
-            Came::ReadOff { record } => StepOutcome::Loaded(Ok(self.loaded(record, &self.off))),
-            Came::Written { flags } => StepOutcome::Saved(Ok(Saved::Written(self.flags(flags)))),
-            Came::Conflict => StepOutcome::Saved(Ok(Saved::Conflict)),
-            Came::OverBudget { used } => {
+            StepResult::ReadOff { record } => {
+                StepOutcome::Loaded(Ok(self.loaded(record, &self.off)))
+            }
+            StepResult::Written { flags } => {
+                StepOutcome::Saved(Ok(Saved::Written(self.flags(flags))))
+            }
+            StepResult::Conflict => StepOutcome::Saved(Ok(Saved::Conflict)),
+            StepResult::OverBudget { used } => {
                 let scope = BudgetScope::Tenant { month: month(NOW) };
                 StepOutcome::Saved(Ok(Saved::OverBudget { scope, used }))
             }
-            Came::Done(event) => StepOutcome::Done(self.event(event).into()),
-            Came::Both(work, card) => {
+            StepResult::Done(event) => StepOutcome::Done(self.event(event).into()),
+            StepResult::Both(work, card) => {
                 let [work, card] = [work, card].map(|event| self.event(event).into());
                 StepOutcome::BothDone { work, card }
             }
@@ -475,7 +479,7 @@ impl Driver {
     }
 
     /// Gives the product the result.
-    pub fn after(&self, machine: MachineNo, came: Came, asked: Asked) -> After {
+    pub fn after(&self, machine: MachineNo, came: StepResult, asked: Asked) -> After {
         if let Some(after) = self.tables().steps.get(&(machine, came, asked)) {
             return *after;
         }

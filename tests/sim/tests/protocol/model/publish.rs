@@ -26,8 +26,8 @@ use bobbin_core::tenant::repositories::BoundForge;
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{
-    Asked, Came, Driver, Item, MachineNo, NOW, PAST, PRESENT, START, SessionNo, each_known, knows,
-    person,
+    Asked, Driver, Item, MachineNo, NOW, PAST, PRESENT, START, SessionNo, StepResult, each_known,
+    knows, person,
 };
 use super::faults::Fault;
 
@@ -484,19 +484,19 @@ impl Publishing {
         };
         let machine = self.driver.machine(worker.machine);
         let came = match self.driver.step(&machine, Item::Message(worker.message), worker.lapsed) {
-            Step::Read => Came::Read { record: s.record, flags: 0, parked: false },
+            Step::Read => StepResult::Read { record: s.record, flags: 0, parked: false },
             Step::Write { write, .. } => return self.write(s, slot, write.session, write.expected),
-            Step::Park(_) => Came::Parked { flags: 0 },
+            Step::Park(_) => StepResult::Parked { flags: 0 },
             Step::Perform(effect) => {
                 let event = self.perform(s, knows(&machine), &worker, &effect);
-                Came::Done(self.driver.event_no(event))
+                StepResult::Done(self.driver.event_no(event))
             }
             Step::PerformBoth { work, card } => {
                 let [work, card] = [work, card].map(|effect| {
                     let event = self.perform(s, knows(&machine), &worker, &effect);
                     self.driver.event_no(event)
                 });
-                Came::Both(work, card)
+                StepResult::Both(work, card)
             }
             Step::End(verdict) => return Self::give_back(s, slot, verdict == Verdict::Done),
         };
@@ -514,7 +514,7 @@ impl Publishing {
         }
     }
 
-    fn then(&self, s: &mut State, slot: usize, came: Came) {
+    fn then(&self, s: &mut State, slot: usize, came: StepResult) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -532,7 +532,7 @@ impl Publishing {
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let stored = self.record(s);
         if !expected.are_of(Some(&stored)) {
-            return self.then(s, slot, Came::Conflict);
+            return self.then(s, slot, StepResult::Conflict);
         }
         let mut written = (*stored).clone();
         if expected.sandbox.is_some() {
@@ -544,7 +544,7 @@ impl Publishing {
             written = Session { version: PRESENT, sandbox, observed, ..session.clone() };
         }
         s.record = self.driver.session_no(written);
-        self.then(s, slot, Came::Written { flags: 0 });
+        self.then(s, slot, StepResult::Written { flags: 0 });
         for (at, worker) in s.workers.iter_mut().enumerate() {
             let Some(worker) = worker else { continue };
             let mut machine = (*self.driver.machine(worker.machine)).clone();

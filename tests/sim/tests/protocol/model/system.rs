@@ -11,7 +11,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostRef};
 use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::Decision;
-use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate, is_orphan};
+use bobbin_core::protocol::decide::orphan::{Graces, RecordVerdict, fate, is_orphan};
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::protocol::effect::{AgentEffect, Effect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
@@ -28,7 +28,8 @@ use bobbin_sandbox::labels::{StackIdentity, labels};
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{
-    Asked, Came, Driver, EventNo, Item, Kind, LIMITS, MachineNo, NOW, START, SessionNo, with_agent,
+    Asked, Driver, EventNo, Item, Kind, LIMITS, MachineNo, NOW, START, SessionNo, StepResult,
+    with_agent,
 };
 use super::faults::Fault;
 
@@ -544,7 +545,7 @@ impl System {
         let graces = Graces { young_ms: 0, vanished_ms: 0 };
         (0..8)
             .filter(|at| listed & (1 << at) != 0)
-            .filter(|at| fate(stored, at + 1, NOW, NOW, graces) == Fate::Orphan)
+            .filter(|at| fate(stored, at + 1, NOW, NOW, graces) == RecordVerdict::Orphan)
             .fold(0, |mask, at| mask | 1 << at)
     }
 

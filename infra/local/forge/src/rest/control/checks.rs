@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{named, ok};
 use crate::api_error::{Answer, ApiError};
 use crate::checks::report::{self, Output, Report};
-use crate::checks::told::{self, Was};
+use crate::checks::told::{self, PreviousState};
 use crate::checks::workflows::{usual_steps, workflow_of};
 use crate::checks::{ACTIONS, Annotation, CheckStatus, Conclusion, Job, Step, logs};
 use crate::git::Git;
@@ -88,7 +88,7 @@ pub(super) async fn say(engine: &SharedEngine, text: &[u8]) -> Answer {
         let begins_workflow = inner.checks.workflow_runs.len() > count;
         let known = inner.checks.runs_in(suite, false).into_iter();
         let known = known.filter(|one| one.name == said.name).map(|one| one.id).next();
-        let mut was = Was::of(inner, suite, known);
+        let mut was = PreviousState::of(inner, suite, known);
         was.begins_workflow = begins_workflow;
         let id = match known {
             Some(id) => id,

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// What one effect of a worker can use.
-struct Here<'a> {
+struct BuildEffectContext<'a> {
     model: &'a Building,
     s: &'a mut State,
     known: Option<&'a Session>,
@@ -37,7 +37,7 @@ struct Here<'a> {
     fails: bool,
 }
 
-impl Here<'_> {
+impl BuildEffectContext<'_> {
     fn one(&mut self, generation: u32) -> &mut Provided {
         &mut self.s.provided[self.worker.group][generation as usize - 1]
     }
@@ -49,7 +49,7 @@ impl Here<'_> {
     }
 }
 
-impl Services for Here<'_> {
+impl Services for BuildEffectContext<'_> {
     fn stands(&mut self, generation: u32) -> SandboxState {
         match self.one(generation) {
             Provided { there: false, .. } => SandboxState::Gone,
@@ -217,7 +217,7 @@ impl Building {
             Effect::Sandbox(effect) => kept_beside(effect),
             _ => None,
         };
-        perform(&mut Here { model: self, s, known, worker, keeps, fails }, effect)
+        perform(&mut BuildEffectContext { model: self, s, known, worker, keeps, fails }, effect)
     }
 
     /// A crashed worker's call reaches the provider.

@@ -11,7 +11,7 @@ use bobbin_core::records::session::Session;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::super::driver::{
-    Asked, Came, Item, NOW, PAST, PRESENT, START, SessionNo, each_known, knows,
+    Asked, Item, NOW, PAST, PRESENT, START, SessionNo, StepResult, each_known, knows,
 };
 use super::super::faults::Fault;
 use super::{
@@ -55,23 +55,23 @@ impl Building {
             Step::Read => {
                 let record = self.seen(s, &worker);
                 if s.is_off {
-                    Came::ReadOff { record }
+                    StepResult::ReadOff { record }
                 } else {
-                    Came::Read { record, flags: 0, parked: false }
+                    StepResult::Read { record, flags: 0, parked: false }
                 }
             }
             Step::Write { write, .. } => return self.write(s, slot, write.session, write.expected),
-            Step::Park(_) => Came::Parked { flags: 0 },
+            Step::Park(_) => StepResult::Parked { flags: 0 },
             Step::Perform(effect) => {
                 let event = self.perform(s, knows(&machine), &worker, (&effect, fails));
-                Came::Done(self.driver.event_no(event))
+                StepResult::Done(self.driver.event_no(event))
             }
             Step::PerformBoth { work, card } => {
                 let [work, card] = [work, card].map(|effect| {
                     let event = self.perform(s, knows(&machine), &worker, (&effect, fails));
                     self.driver.event_no(event)
                 });
-                Came::Both(work, card)
+                StepResult::Both(work, card)
             }
             Step::End(verdict) => return self.give_back(s, slot, verdict == Verdict::Done),
         };
@@ -97,7 +97,7 @@ impl Building {
         }
     }
 
-    fn then(&self, s: &mut State, slot: usize, came: Came) {
+    fn then(&self, s: &mut State, slot: usize, came: StepResult) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -121,7 +121,7 @@ impl Building {
         let stands = |expected: Option<u64>, version: u64| expected.is_none_or(|it| it == version);
         let of_thread = expected.thread.filter(|_| group != BUILDER);
         if !stands(of_thread, stored.version) || !stands(expected.sandbox, stored.sandbox.version) {
-            return self.then(s, slot, Came::Conflict);
+            return self.then(s, slot, StepResult::Conflict);
         }
         let mut written = (*stored).clone();
         if expected.sandbox.is_some() {
@@ -140,7 +140,7 @@ impl Building {
             s.workers[slot] = Some(Worker { machine, ..worker });
         }
         s.records[group] = self.driver.session_no(written);
-        self.then(s, slot, Came::Written { flags: 0 });
+        self.then(s, slot, StepResult::Written { flags: 0 });
         for (at, worker) in s.workers.iter_mut().enumerate() {
             let Some(worker) = worker.as_mut().filter(|worker| worker.group == group) else {
                 continue;

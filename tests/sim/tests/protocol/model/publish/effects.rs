@@ -27,13 +27,13 @@ use super::super::faults::Fault;
 use super::{BASE, Branch, Call, Publishing, REPOSITORY, State, Worker, branch_of, commit, posted};
 
 /// What one effect of a worker can use.
-struct Here<'a> {
+struct PublishEffectContext<'a> {
     model: &'a Publishing,
     s: &'a mut State,
     known: Option<&'a Session>,
 }
 
-impl Services for Here<'_> {
+impl Services for PublishEffectContext<'_> {
     fn stands(&mut self, _: u32) -> SandboxState {
         SandboxState::Running
     }
@@ -169,7 +169,7 @@ impl Publishing {
         _: &Worker,
         effect: &Addressed<'_>,
     ) -> Event {
-        perform(&mut Here { model: self, s, known }, effect)
+        perform(&mut PublishEffectContext { model: self, s, known }, effect)
     }
 
     /// The call that moves a branch, as it is sent now; otherwise what its sender finds first.

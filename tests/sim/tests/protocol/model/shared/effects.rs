@@ -24,7 +24,7 @@ use super::super::driver::Item;
 use super::{Kind, Known, Provided, Run, Shared, State, THREADS, Worker, thread};
 
 /// What one effect of a worker can use.
-struct Here<'a> {
+struct SharedEffectContext<'a> {
     shared: &'a Shared,
     s: &'a mut State,
     worker: &'a Worker,
@@ -33,13 +33,13 @@ struct Here<'a> {
     common: bool,
 }
 
-impl Here<'_> {
+impl SharedEffectContext<'_> {
     fn one(&mut self, generation: u32) -> &mut Provided {
         &mut self.s.provided[self.home][generation as usize - 1]
     }
 }
 
-impl Services for Here<'_> {
+impl Services for SharedEffectContext<'_> {
     fn stands(&mut self, generation: u32) -> SandboxState {
         let one = self.one(generation);
         match (one.there, one.running) {
@@ -162,7 +162,7 @@ impl Shared {
     ) -> Event {
         let home = known.map_or(0, Self::home_of);
         let common = known.is_none_or(Session::works_in_common);
-        perform(&mut Here { shared: self, s, worker, home, common }, effect)
+        perform(&mut SharedEffectContext { shared: self, s, worker, home, common }, effect)
     }
 
     /// Whether a stop or delete that nobody requested hits a turn: one at work by the sandbox's record, or one whose

@@ -5,7 +5,7 @@ use bobbin_core::protocol::machine::Step;
 use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::session::Session;
 
-use super::super::driver::{Asked, Came, Item, PAST, PRESENT, START, each_known, knows};
+use super::super::driver::{Asked, Item, PAST, PRESENT, START, StepResult, each_known, knows};
 use super::super::faults::Fault;
 use super::{Group, NOW, Shared, State, THREADS, Worker, group_key, thread};
 
@@ -78,7 +78,7 @@ impl Shared {
     }
 
     /// Gives the machine the result of its step: it continues to the next one, or the delivery is over.
-    fn then(&self, s: &mut State, slot: usize, came: Came) {
+    fn then(&self, s: &mut State, slot: usize, came: StepResult) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -111,16 +111,16 @@ impl Shared {
         match self.driver.step(&machine, worker.item, worker.lapsed) {
             Step::Read => {
                 let record = self.driver.session_no(self.seen(s, &worker));
-                let came = Came::Read { record, flags: 0, parked: false };
+                let came = StepResult::Read { record, flags: 0, parked: false };
                 self.then(s, slot, came);
             }
             Step::Write { write, .. } => self.write(s, slot, write.session, write.expected),
             // The other model covers what is left for the next delivery.
-            Step::Park(_) => self.then(s, slot, Came::Parked { flags: 0 }),
+            Step::Park(_) => self.then(s, slot, StepResult::Parked { flags: 0 }),
             Step::Perform(effect) => {
                 let known = knows(&machine).cloned();
                 let event = self.perform(s, &worker, known.as_ref(), &effect);
-                self.then(s, slot, Came::Done(self.driver.event_no(event)));
+                self.then(s, slot, StepResult::Done(self.driver.event_no(event)));
             }
             // Neither sees the other; the other model covers what comes between them.
             Step::PerformBoth { work, card } => {
@@ -129,7 +129,7 @@ impl Shared {
                     let event = self.perform(s, &worker, known.as_ref(), &effect);
                     self.driver.event_no(event)
                 });
-                self.then(s, slot, Came::Both(work, card));
+                self.then(s, slot, StepResult::Both(work, card));
             }
             Step::End(verdict) => self.give_back(s, slot, verdict == Verdict::Done),
         }
@@ -146,10 +146,10 @@ impl Shared {
             || stands(expected.thread, self.record(s, worker.group).version);
         let sandbox = self.home(s, home).sandbox.version;
         if !thread_stands || !stands(expected.sandbox, sandbox) {
-            return self.then(s, slot, Came::Conflict);
+            return self.then(s, slot, StepResult::Conflict);
         }
         if let Some(used) = self.change_sums(s, &session.observed.writes.budgets) {
-            return self.then(s, slot, Came::OverBudget { used });
+            return self.then(s, slot, StepResult::OverBudget { used });
         }
         let written = Session { observed: Default::default(), ..session.clone() };
         if expected.sandbox.is_some() {
@@ -166,7 +166,7 @@ impl Shared {
                 ..written
             });
         }
-        self.then(s, slot, Came::Written { flags: 0 });
+        self.then(s, slot, StepResult::Written { flags: 0 });
         let of_thread = expected.thread.map(|_| worker.group);
         let of_home = expected.sandbox.map(|_| home);
         // The writer knows the new state under the versions after those that it read.

@@ -13,14 +13,14 @@ use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 use super::*;
 
 /// What one effect of a worker can use.
-struct Here<'a> {
+struct SystemEffectContext<'a> {
     system: &'a System,
     s: &'a mut State,
     lapsed: bool,
     by_person: bool,
 }
 
-impl Here<'_> {
+impl SystemEffectContext<'_> {
     fn sandbox(&mut self, generation: u32) -> &mut Sandbox {
         &mut self.s.sandboxes[generation as usize - 1]
     }
@@ -33,7 +33,7 @@ impl Here<'_> {
     }
 }
 
-impl Services for Here<'_> {
+impl Services for SystemEffectContext<'_> {
     fn stands(&mut self, generation: u32) -> SandboxState {
         System::stands(self.s, generation)
     }
@@ -154,7 +154,7 @@ impl System {
             s.late = Some(Late { call, generation, by_person });
             return Outcome::OnItsWay;
         }
-        let mut here = Here { system: self, s, lapsed: worker.lapsed, by_person };
+        let mut here = SystemEffectContext { system: self, s, lapsed: worker.lapsed, by_person };
         Outcome::Event(perform(&mut here, effect))
     }
 

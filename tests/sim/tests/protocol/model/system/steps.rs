@@ -53,14 +53,14 @@ impl System {
     }
 
     /// Gives the machine the result of its step: it continues to the next one, or the delivery is over.
-    fn then(&self, s: &mut State, slot: usize, came: Came) {
+    fn then(&self, s: &mut State, slot: usize, came: StepResult) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
         let after = self.driver.after(worker.machine, came, self.asked(s, &worker));
         let mut number = after.machine;
         if self.has(Fault::SliceWithoutCursor)
-            && came == Came::Done(self.driver.event_no(Event::StillRunning(Seen::default())))
+            && came == StepResult::Done(self.driver.event_no(Event::StillRunning(Seen::default())))
         {
             let machine = (*self.driver.machine(number)).clone();
             number = self.driver.machine_no(without_cursor(machine));
@@ -77,7 +77,7 @@ impl System {
         }
         let work = match came {
             // An effect that happened too early is not repeated.
-            Came::Written { .. } => worker.work,
+            StepResult::Written { .. } => worker.work,
             _ => Half::Todo,
         };
         s.workers[slot] = Some(Worker { machine: number, work, card: Half::Todo, ..worker });
@@ -91,9 +91,9 @@ impl System {
         let machine = self.driver.machine(worker.machine);
         let step = self.driver.step(&machine, worker.item, false);
         match (step, worker.work, worker.card) {
-            (Step::Perform(_), Half::Over(work), _) => self.then(s, slot, Came::Done(work)),
+            (Step::Perform(_), Half::Over(work), _) => self.then(s, slot, StepResult::Done(work)),
             (Step::PerformBoth { .. }, Half::Over(work), Half::Over(card)) => {
-                self.then(s, slot, Came::Both(work, card));
+                self.then(s, slot, StepResult::Both(work, card));
             }
             _ => {}
         }
@@ -126,13 +126,13 @@ impl System {
                     session.turn.iter_mut().for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
-                let came = Came::Read { record, flags: s.flags, parked: worker.parked };
+                let came = StepResult::Read { record, flags: s.flags, parked: worker.parked };
                 self.then(s, slot, came);
             }
             Step::Park(_) => {
                 s.parked = Some(worker.item);
                 let flags = s.flags;
-                self.then(s, slot, Came::Parked { flags });
+                self.then(s, slot, StepResult::Parked { flags });
             }
             Step::Write { prepare: Some(effect), .. }
                 if self.has(Fault::EffectBeforeIntent) && worker.work == Half::Todo =>
@@ -255,7 +255,7 @@ impl System {
     /// Writes under the version that was read.
     fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         if !expected.are_of(Some(&self.record(s))) && !self.has(Fault::NoCondition) {
-            return self.then(s, slot, Came::Conflict);
+            return self.then(s, slot, StepResult::Conflict);
         }
         // This write spends the control flags of turns that have begun or ended.
         for message in 0..s.accepted {
@@ -273,7 +273,7 @@ impl System {
             ..expected.followed_by(session.clone())
         });
         let flags = s.flags;
-        self.then(s, slot, Came::Written { flags });
+        self.then(s, slot, StepResult::Written { flags });
     }
 }
 

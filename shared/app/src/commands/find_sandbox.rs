@@ -8,9 +8,9 @@ use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::{Control, WhichSandbox};
-use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
+use bobbin_core::records::tool_sandbox;
 use bobbin_core::tenant::commands::Command;
 
 use crate::control::Lane;
@@ -27,7 +27,7 @@ fn gone(thread: &ThreadKey) -> String {
 type MeantSandbox = Result<(SandboxKey, SandboxRecord), String>;
 
 impl Lane<'_> {
-    pub(super) async fn meant(
+    pub(super) async fn find_sandbox(
         &self,
         control: &Control,
         which: &WhichSandbox,
@@ -59,7 +59,7 @@ impl Lane<'_> {
         // An unnamed sandbox is only its own thread's business.
         let here = here(found);
         let record = record.flatten().filter(|record| match &record.sharing.name {
-            Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
+            Some(name) => tool_sandbox::is_seen_from(here.as_ref(), (name, &key)),
             None => here.as_ref() == Some(&key),
         });
         Ok(record.map(|record| (key, record)).ok_or_else(|| match which {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_button_of_a_sandbox_that_is_gone_names_the_list_of_its_chat() {
+    fn button_of_gone_sandbox_names_list_command() {
         let discord = ThreadKey::discord("1", "2").expect("a key");
         let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
         let words =

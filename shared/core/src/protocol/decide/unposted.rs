@@ -4,7 +4,7 @@
 //! Promised: a thread that is closed for a while costs nobody an answer, and leaves no card that looks alive. What is
 //! kept is bounded in bytes and in time.
 
-use super::{Context, Next, answer, aside, record, wait, words};
+use super::{Context, Next, answer, extra_posts, record, wait, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostRef};
 use crate::base::names::PostKind;
@@ -16,7 +16,7 @@ use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 use crate::records::turn::Turn;
-use crate::records::untold::{Said, Untold};
+use crate::records::unposted::{Said, UnpostedPost};
 use crate::records::usage::Usage;
 
 /// The chat refused this post because the thread is closed.
@@ -93,7 +93,7 @@ pub(super) fn goes_on(
 }
 
 /// The turn's own card as it is kept.
-fn last_card(turn: &Turn, context: &Context<'_>) -> Option<Untold> {
+fn last_card(turn: &Turn, context: &Context<'_>) -> Option<UnpostedPost> {
     let Stage::Ending { outcome, usage, .. } = &turn.stage else {
         return None;
     };
@@ -106,7 +106,7 @@ fn last_card(turn: &Turn, context: &Context<'_>) -> Option<Untold> {
 pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let seen = session.observed.chat.closed.clone()?;
     let turn = session.turn.as_ref()?;
-    let people = aside::people(turn, &Outcome::Answered);
+    let people = extra_posts::people(turn, &Outcome::Answered);
     if !people.is_empty() && !session.observed.chat.told.contains(&session.thread) {
         return Some(Next::Do(Effect::Chat(ChatEffect::TellBeside {
             turn: turn.id.clone(),
@@ -133,7 +133,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     let is_joined = matches!(of_steered, Outcome::Joined { .. });
     for one in &turn.steered {
         let is_shown = is_joined && one.shown;
-        if !is_shown && !aside::is_over(session, &aside::of(one)) {
+        if !is_shown && !extra_posts::is_over(session, &extra_posts::of(one)) {
             let said = card(&one.card, &of_steered, Usage::default(), "", one.accepted_at_ms);
             kept.push(untold(&one.turn, PostKind::Card, said, context));
         }
@@ -147,12 +147,12 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     if !session.observed.chat.final_card {
         kept.extend(last_card(turn, context));
     }
-    if let Some(word) = aside::call_word(outcome).filter(|_| !told.called) {
+    if let Some(word) = extra_posts::call_word(outcome).filter(|_| !told.called) {
         let text = word.to_owned();
         let word = untold(&turn.id, PostKind::Call, Said::Word { text }, context);
-        let people = aside::people(turn, outcome);
+        let people = extra_posts::people(turn, outcome);
         if !people.is_empty() {
-            kept.push(Untold { people, ..word });
+            kept.push(UnpostedPost { people, ..word });
         }
     }
     // The next answered turn shows these files.
@@ -164,7 +164,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
 }
 
 /// The parts of an answer that are not in the thread yet, as far as there is room for them.
-fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> {
+fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<UnpostedPost> {
     let Some(answer) = &session.observed.agent.answer else {
         return Vec::new();
     };
@@ -188,8 +188,8 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let one = |(nth, (at, text)): (usize, (usize, String))| {
         let last = nth + 1 == count;
         let kind = PostKind::Chunk(u32::try_from(at).unwrap_or(u32::MAX));
-        let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
-        Untold { people, ..untold(&turn.id, kind, Said::Part { text, last }, context) }
+        let people = if last { extra_posts::people(turn, &Outcome::Answered) } else { Vec::new() };
+        UnpostedPost { people, ..untold(&turn.id, kind, Said::Part { text, last }, context) }
     };
     kept.into_iter().enumerate().map(one).collect()
 }
@@ -210,8 +210,8 @@ fn card(
     }
 }
 
-fn untold(turn: &str, kind: PostKind, said: Said, context: &Context<'_>) -> Untold {
-    Untold { turn: turn.into(), kind, since_ms: context.now_ms, people: Vec::new(), said }
+fn untold(turn: &str, kind: PostKind, said: Said, context: &Context<'_>) -> UnpostedPost {
+    UnpostedPost { turn: turn.into(), kind, since_ms: context.now_ms, people: Vec::new(), said }
 }
 
 /// Keeps a notice that is owed to somebody.
@@ -232,7 +232,7 @@ fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
 /// Drops the oldest posts until the rest fits.
 fn bound(session: &mut Session, context: &Context<'_>) {
     let most = context.delivery.limits.record.untold_bytes;
-    while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
+    while session.untold.iter().map(UnpostedPost::bytes).sum::<usize>() > most {
         let dropped = session.untold.remove(0);
         session.observed.chat.untold = Some(dropped.turn);
     }

@@ -13,7 +13,7 @@ const BYTES: usize = 512;
 
 /// A post that the thread does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Untold {
+pub struct UnpostedPost {
     /// The turn or message that it belongs to.
     pub turn: TurnId,
     /// Its purpose; with thread and turn it is the nonce.
@@ -61,7 +61,7 @@ pub enum Said {
     },
 }
 
-impl Untold {
+impl UnpostedPost {
     /// The post to create or edit.
     #[must_use]
     pub fn post(&self) -> Post {

@@ -7,7 +7,7 @@ use crate::text::span;
 
 /// Status shown beside a sandbox's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Glance {
+pub struct SandboxHint {
     /// Its state in a word or two: `running`.
     pub state: String,
     /// When a turn last began or ended in it; 0 means never.
@@ -17,7 +17,7 @@ pub struct Glance {
     pub in_use: usize,
 }
 
-impl Glance {
+impl SandboxHint {
     /// The status as text: state and last use.
     #[must_use]
     pub fn words(&self, now_ms: Ms) -> String {

@@ -353,7 +353,7 @@ fn merged_one_moves_its_own_checkout() {
 }
 
 #[test]
-fn act_is_done_with_the_pull_request_that_shows_it() {
+fn act_concerns_the_pull_request_showing_it() {
     let world = published();
     hint(&world);
     deliver_until_done(&world, &act("a1", PullRequestAct::MarkReady, OF_LIB), 1);

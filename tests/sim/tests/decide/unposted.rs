@@ -1,7 +1,7 @@
 //! A thread that cannot be written to, briefly or for long.
 
 use super::*;
-use bobbin_core::records::untold::Said;
+use bobbin_core::records::unposted::Said;
 
 /// All posts find the thread closed.
 const ALL: u32 = u32::MAX;

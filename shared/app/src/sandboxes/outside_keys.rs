@@ -22,7 +22,7 @@ const KNOWN_MS: u64 = 5 * 60_000;
 
 /// The provider's secrets by its last answer, and until when it is trusted.
 #[derive(Default)]
-pub(super) struct Vault(Mutex<Option<(Instant, Secrets)>>);
+pub(super) struct OutsideKeys(Mutex<Option<(Instant, Secrets)>>);
 
 /// Maps each variable to the name of its secret.
 pub(super) fn names(kept: &BTreeMap<String, Placeholder>) -> BTreeMap<String, String> {
@@ -78,7 +78,7 @@ impl Sandboxes {
             return Ok(Secrets::Nowhere { seen });
         }
         // Concurrent callers wait for this answer and send no request.
-        let mut known = self.vault.0.lock().await;
+        let mut known = self.outside_keys.0.lock().await;
         if let Some((until, kept)) = &*known
             && Instant::now() < *until
         {
