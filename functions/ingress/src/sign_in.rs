@@ -156,8 +156,8 @@ impl Links {
     }
 }
 
-/// Answers who comes after a press. Until it is carried out, which removes what was found, the worker may not have heard
-/// of it: it is told again.
+/// Answers a visit after a press. Until the press is carried out, which removes what was found, the worker may not have
+/// heard of it: it is told again.
 async fn pressed_before(
     (id, link): (&str, &SetupLink),
     at_ms: Ms,
