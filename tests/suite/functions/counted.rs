@@ -12,7 +12,7 @@ use bobbin_core::protocol::signals::{
 use bobbin_core::records::control::Operation;
 use bobbin_core::records::message::{Body, Message, NewSandbox, Work};
 use bobbin_sandbox::labels::{StackIdentity, labels};
-use bobbin_tests::function::Function;
+use bobbin_tests::function::{Called, Function};
 use serde_json::{Value, json};
 
 use super::events::{signed, start, stored};
@@ -163,7 +163,7 @@ pub async fn newer_letters() {
         let mut function = start("worker").await;
         let letter = json!({"Messages": [{
             "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt",
-            "Body": json!({"schema": 1_000}).to_string(),
+            "Body": event("worker", "newer")["Records"][0]["body"],
             "Attributes": {
                 "ApproximateReceiveCount": "1001", "SentTimestamp": (now_ms - age_ms).to_string(),
                 "MessageGroupId": "nobody's",
@@ -173,7 +173,8 @@ pub async fn newer_letters() {
         let _ = function.calls();
         function.invoke(&event("worker", "dead-letters")).await.unwrap();
         let calls = function.calls();
-        let made = |what: &str| calls.iter().any(|call| call.what == what);
+        let is_dead = |call: &Called| call.body["QueueUrl"].to_string().contains("Dead");
+        let made = |what: &str| calls.iter().any(|call| call.what == what && is_dead(call));
         assert_eq!(made("AmazonSQS.ChangeMessageVisibility"), is_kept, "{calls:#?}");
         assert_eq!(made("AmazonSQS.DeleteMessage"), !is_kept, "{calls:#?}");
         function.end().await;
