@@ -156,7 +156,7 @@ async fn wanted(
     };
     if asks {
         if new.provider.is_none() {
-            new.provider = asked("Provider (Enter: the stack's first)", |word| {
+            new.provider = asked("Provider (Enter: the tenant's or the stack's)", |word| {
                 super::super::arguments::provider(word)
             })?;
         }
