@@ -38,9 +38,9 @@ sandboxes, OPENROUTER_MANAGEMENT_KEY for budgets that OpenRouter enforces, DISCO
 DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
 platforms, GITHUB_APP_ID, GITHUB_PRIVATE_KEY and GITHUB_OWNERS for the real GitHub (GITHUB_CLIENT_SECRET for signing in,
 GITHUB_WEBHOOK_SECRET for webhooks), BOBBIN_AGENT_DIR for folders with agents' programs (including `opencode`) instead
-of the installed one, SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
-of repositories (owner/name) to use instead of github.com's, BOBBIN_STAND_INS for a file of hosts that something on
-this machine stands in for ([{host, address, authority}]), BOBBIN_LOG for a more detailed log.";
+of the installed one, SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a
+folder of repositories (owner/name) to use instead of github.com's, BOBBIN_STAND_INS for a file of hosts that something
+on this machine stands in for ([{host, address, authority}]), BOBBIN_LOG for a more detailed log.";
 
 /// Agents that the sandbox daemon can fetch.
 const AGENTS: [&str; 2] = ["claude", "codex"];
