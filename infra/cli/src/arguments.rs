@@ -11,8 +11,8 @@ use crate::{agent, operate, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
-it, or the stack has to be deployed first) or nothing was found. Of a followed turn: 0 answered, 4 failed, 5 stopped by
-somebody, 6 lost with its sandbox, 7 still running, 130 Ctrl-C ended only the following.
+it, or the stack has to be deployed first) or nothing was found. Of a followed turn: 0 answered, 4 failed or met a
+budget, 5 stopped by somebody, 6 lost with its sandbox, 7 still running, 130 Ctrl-C ended only the following.
 
 A THREAD is its full key, discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`), or a unique end of
 that key, as a narrow terminal shows it. The NAME of a sandbox is the one that people gave it (see `bobbin sandbox list`).

@@ -33,12 +33,14 @@ Usage: cargo run -- [OPTIONS]
   --help              this text
 
 From the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY for a real model (BOBBIN_MODEL picks
-it, as provider/model), DAYTONA_API_KEY for real sandboxes, DISCORD_APPLICATION_ID, DISCORD_PUBLIC_KEY,
+it, as provider/model), and with it DAYTONA_API_KEY, or VERCEL_TOKEN, VERCEL_TEAM_ID and VERCEL_PROJECT_ID, for real
+sandboxes, OPENROUTER_MANAGEMENT_KEY for budgets that OpenRouter enforces, DISCORD_APPLICATION_ID, DISCORD_PUBLIC_KEY,
 DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
-platforms, BOBBIN_AGENT_DIR for folders with agents' programs (including `opencode`) instead of the installed one,
-SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
-of repositories (owner/name) to use instead of github.com's, BOBBIN_STAND_INS for a file of hosts that something on
-this machine stands in for ([{host, address, authority}]), BOBBIN_LOG for a more detailed log.";
+platforms, GITHUB_APP_ID, GITHUB_PRIVATE_KEY and GITHUB_OWNERS for the real GitHub (GITHUB_CLIENT_SECRET for signing in,
+GITHUB_WEBHOOK_SECRET for webhooks), BOBBIN_AGENT_DIR for folders with agents' programs (including `opencode`) instead
+of the installed one, SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a
+folder of repositories (owner/name) to use instead of github.com's, BOBBIN_STAND_INS for a file of hosts that something
+on this machine stands in for ([{host, address, authority}]), BOBBIN_LOG for a more detailed log.";
 
 /// Agents that the sandbox daemon can fetch.
 const AGENTS: [&str; 2] = ["claude", "codex"];

@@ -149,7 +149,7 @@ pub struct Send {
     /// Use a new sandbox for this thread alone (the default without --sandbox)
     #[arg(long, conflicts_with = "sandbox")]
     pub new_sandbox: bool,
-    /// The provider of a new sandbox; by default the stack's first
+    /// The provider of a new sandbox; by default the one set for the channel, the tenant or the stack
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub sandbox_provider: Option<String>,
     /// How agents run in a new sandbox: opencode, compat, native or outside; by default as set for the channel, the

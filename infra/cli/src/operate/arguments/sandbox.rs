@@ -88,7 +88,7 @@ pub struct Create {
     /// Its tenant, by the id of a channel that the bot is in
     #[arg(long, value_name = "ID", value_parser = channel)]
     pub channel: Option<TaskChannel>,
-    /// Its provider; by default the stack's first
+    /// Its provider; by default the one set for the tenant or the stack
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub provider: Option<String>,
     /// How agents run in it: opencode, compat, native or outside; by default as set for the tenant or the stack

@@ -156,7 +156,7 @@ async fn wanted(
     };
     if asks {
         if new.provider.is_none() {
-            new.provider = asked("Provider (Enter: the stack's first)", |word| {
+            new.provider = asked("Provider (Enter: as set for the tenant or the stack)", |word| {
                 super::super::arguments::provider(word)
             })?;
         }
