@@ -269,6 +269,23 @@ fn destroy_waits_for_running_turns() {
 }
 
 #[test]
+fn refused_destroy_blocks_nobody() {
+    let world = shared(None);
+    let destroy = operate(&world, "d1", &thread().sandbox(), Operation::Destroy);
+    let advice = "Daytona refused the API key.";
+    let refused = Failure::NonRecoverable { advice: advice.to_owned() };
+    world.with(|s| s.fail.insert("delete", vec![refused]));
+    deliver_until_done(&world, &destroy, 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!(sandbox.sharing.closing, None);
+    assert_eq!(sandbox.history.operated[0].trouble.as_deref(), Some(advice));
+    let told = world.with(|s| s.told_threads.clone());
+    assert_eq!(told, [(thread(), words::not_destroyed("ann", advice))]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
+}
+
+#[test]
 fn endless_turn_does_not_block_destroy() {
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
