@@ -185,6 +185,14 @@ pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outc
     }
 }
 
+/// How a turn ends that a person or a bound wants over, if its run does not say how it ended.
+pub(super) fn of_wanted_over(turn: &Turn, context: &Context<'_>) -> Outcome {
+    match (turn.aborting(), &turn.cancelled_by) {
+        (Some(reason), _) => of_abort(turn, reason, context),
+        (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
+    }
+}
+
 /// The model's vendor refuses: its account or key has no money left, and no press of a button changes that.
 pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
     match &mut session.turn {

@@ -336,7 +336,7 @@ fn begins_with_digest(turn: &Turn) -> bool {
 }
 
 /// The intent was recorded before: a prompt that the agent does not have, or no longer works on, is sent under the same
-/// ids.
+/// ids, unless the turn is wanted over.
 fn hand_over_again(
     session: &mut Session,
     ids: &PromptIds,
@@ -350,6 +350,11 @@ fn hand_over_again(
     }
     if let Some(look) = steer::find_prompt(session) {
         return Some(look);
+    }
+    if let Some(turn) = session.turn.as_ref().filter(|turn| turn.is_wanted_over()) {
+        let outcome = budget::of_wanted_over(turn, context);
+        record::end_with(session, outcome);
+        return None;
     }
     if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
         return steer::again(session, context);
