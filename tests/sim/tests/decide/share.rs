@@ -411,6 +411,51 @@ fn named_sandbox_is_joined_or_created() {
 }
 
 #[test]
+fn withdrawn_or_refused_prompt_moves_nobody() {
+    let world = shared(Some("acme/api"));
+    let beside = other("9");
+    deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
+    let wants = |text: &str, provider: Option<&str>| Selection {
+        sandbox: Some(name(text)),
+        provider: provider.map(str::to_owned),
+        in_common: true,
+        ..Selection::default()
+    };
+    let moves_nobody = |id: &str, wants: Selection| {
+        deliver_until_done(&world, &wanting(id, &beside, wants), 1);
+        let session = record_of(&world, &beside);
+        assert_eq!((session.place.link, session.place.in_common), (None, false), "{id}");
+        assert_eq!(world.with(|s| s.names_of.len()), 1, "{id}");
+        outcome_of(&world, &beside)
+    };
+    let stopped = Outcome::Cancelled { by: "bob".into() };
+    let there = wants("front", None);
+    for (id, wanted) in [("o2", there.clone()), ("o3", wants("side", Some("daytona")))] {
+        world.with(|s| s.flags.cancelled.insert(id.into(), person("bob")));
+        assert_eq!(moves_nobody(id, wanted), stopped, "{id}");
+    }
+    // Nor is the stopped one told that there is no such sandbox.
+    world.with(|s| s.flags.cancelled.insert("o4".into(), person("bob")));
+    assert_eq!(moves_nobody("o4", wants("side", None)), stopped);
+    let queued = Queued {
+        by: person("ann"),
+        accepted_at_ms: 1,
+        card: None,
+        refused: true,
+        prompt: None,
+    };
+    world.with(|s| s.flags.queued.insert("o5".into(), queued));
+    let full = Outcome::Failed { reason: words::QUEUE_FULL.to_owned() };
+    assert_eq!(moves_nobody("o5", there.clone()), full);
+    world.with(|s| s.settings.open_to = ["bob".to_owned()].into());
+    let refused = moves_nobody("o6", there.clone());
+    assert!(matches!(refused, Outcome::Failed { .. }), "{refused:?}");
+    world.with(|s| s.settings.open_to.clear());
+    deliver_until_done(&world, &wanting("o7", &beside, there), 1);
+    assert_eq!(record_of(&world, &beside).place.link, Some(thread().sandbox()));
+}
+
+#[test]
 fn named_sandbox_needs_no_thread() {
     let world = Fake::new();
     let key = SandboxKey::without_thread(&thread().tenant(), &"k1".into());
