@@ -676,6 +676,31 @@ fn stray_run_does_not_delay_sweep() {
 }
 
 #[test]
+fn move_waits_for_a_run_in_a_resuming_sandbox() {
+    for phase in [Phase::Resuming, Phase::Pausing] {
+        let world = shared(None);
+        let beside = other("9");
+        deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
+        deliver_until_done(&world, &in_thread(&beside, call_it("n2", "side")), 1);
+        world.with(|s| {
+            let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
+            s.fail.insert("follow", (0..4).map(|_| down()).collect());
+            s.fail.insert("end_run", (0..9).map(|_| down()).collect());
+        });
+        deliver_until_done(&world, &prompt("m2"), 1);
+        world.with(|s| s.record.as_mut().unwrap().sandbox.phase = phase);
+        let moves = prompt_in("m3", &thread(), "side");
+        assert!(matches!(deliver(&world, &moves, 1), Verdict::Hold { .. }));
+        let session = record(&world);
+        assert!(session.stray.is_some() && session.place.link.is_none(), "{phase:?}");
+        world.with(|s| s.fail.clear());
+        deliver_until_done(&world, &moves, 2);
+        assert_eq!(world.with(|s| s.ended_runs.len()), 1, "{phase:?}");
+        assert_eq!(record(&world).place.link, Some(beside.sandbox()));
+    }
+}
+
+#[test]
 fn destroyed_shared_sandbox_needs_no_sweep() {
     let world = shared(None);
     world.with(|s| {
