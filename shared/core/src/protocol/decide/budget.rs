@@ -124,14 +124,18 @@ fn more(by: BudgetKind, context: &Context<'_>) -> MicroUsd {
 
 /// What the turns that work in the sandbox have set aside together; `None` if one of them has no budget.
 pub(super) fn cap(session: &Session, context: &Context<'_>) -> Option<MicroUsd> {
-    let is_set = !context.settings.budgets.is_empty()
-        || context.delivery.limits.budget.stack_month().is_some();
     let at_work = || session.sandbox.sharing.in_use.iter().filter(|one| !one.left);
     if at_work().next().is_none() {
         // The first turn gets its own.
-        return is_set.then_some(RESERVED_MIN);
+        return is_any_set(context).then_some(RESERVED_MIN);
     }
     at_work().map(|one| one.reserved).sum()
+}
+
+/// Whether anybody has set a budget that turns here are part of.
+fn is_any_set(context: &Context<'_>) -> bool {
+    let of_stack = context.delivery.limits.budget.stack_month();
+    !context.settings.budgets.is_empty() || of_stack.is_some()
 }
 
 /// What the server's capped key may spend from now on, for a prompt that begins a run.
@@ -229,10 +233,12 @@ pub(super) fn of_vendor(
     }
 }
 
-/// What was set aside for the turn is settled.
+/// What was set aside for the turn is settled. One for which nothing was leaves the time of its sandbox to the next
+/// turn, or to the pause.
 pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
     let spent = spent(session, turn, usage);
-    let running = metered(session, context);
+    let is_metered = turn.reserved.is_some() || !is_any_set(context);
+    let running = if is_metered { metered(session, context) } else { 0 };
     let is_shared = session.sandbox.is_shared();
     let spent = if is_shared { spent } else { spent.saturating_add(running) };
     session.spent = session.spent.saturating_add(spent);
