@@ -319,6 +319,16 @@ fn forged_figure_is_not_believed_without_bound() {
 }
 
 #[test]
+fn one_claim_does_not_end_everybodys_month() {
+    let world = costing(all_set(), 40 * DOLLAR);
+    world.with(|s| s.limits.budget.stack_month_cents = 100_000);
+    deliver_until_done(&world, &asked("m1", |_| ()), 1);
+    let stack = BudgetScope::Stack { month: month() };
+    let counted = world.with(|s| [of_ann(), of_tenant(), stack].map(|scope| s.sums[&scope]));
+    assert_eq!(counted, [40 * DOLLAR, 40 * DOLLAR, 4 * DOLLAR]);
+}
+
+#[test]
 fn others_prompts_wait_where_people_have_budgets() {
     for (person_day, steered) in [(None, 1), (Some(10 * DOLLAR), 0)] {
         let world = costing(Budgets { person_day, ..Budgets::default() }, CENT);

@@ -24,6 +24,10 @@ use crate::tenant::capped_keys::KeyLimit;
 /// A claim of more than this beyond what was set aside is not believed: anybody may write what a sandbox reports.
 const OVERSPENT_MAX: MicroUsd = 50_000_000;
 
+/// The same for the budget of the stack, which all tenants share: what one long step costs. The log names the whole cost
+/// of a run (`turn.used`).
+const STEP_MAX: MicroUsd = 2_000_000;
+
 /// A budget that a turn is part of.
 struct Budget {
     limit: MicroUsd,
@@ -236,18 +240,22 @@ pub(super) fn of_vendor(
 /// What was set aside for the turn is settled. One for which nothing was leaves the time of its sandbox to the next
 /// turn, or to the pause.
 pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
-    let spent = spent(session, turn, usage);
+    let claimed = spent(session, turn, usage);
     let is_metered = turn.reserved.is_some() || !is_any_set(context);
     let running = if is_metered { metered(session, context) } else { 0 };
     let is_shared = session.sandbox.is_shared();
-    let spent = if is_shared { spent } else { spent.saturating_add(running) };
-    session.spent = session.spent.saturating_add(spent);
+    let of_thread = if is_shared { claimed } else { claimed.saturating_add(running) };
+    session.spent = session.spent.saturating_add(of_thread);
     let Some(reserved) = &turn.reserved else { return };
-    let counted = spent.min(reserved.amount.saturating_add(OVERSPENT_MAX));
-    let change = signed(counted) - signed(reserved.amount);
     for scope in reserved.scopes.clone() {
-        let more = if is_shared && is_of_all(&scope) { signed(running) } else { 0 };
-        add(session, scope, (change + more, None), context);
+        let overspent_max = match scope {
+            BudgetScope::Stack { .. } => STEP_MAX,
+            _ => OVERSPENT_MAX,
+        };
+        let believed = claimed.min(reserved.amount.saturating_add(overspent_max));
+        let running = if is_shared && !is_of_all(&scope) { 0 } else { running };
+        let counted = believed.saturating_add(running);
+        add(session, scope, (signed(counted) - signed(reserved.amount), None), context);
     }
 }
 
