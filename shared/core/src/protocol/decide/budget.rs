@@ -24,7 +24,7 @@ use crate::tenant::capped_keys::KeyLimit;
 /// A claim of more than this beyond what was set aside is not believed: anybody may write what a sandbox reports.
 const OVERSPENT_MAX: MicroUsd = 50_000_000;
 
-/// The same for the budget of the stack, which all tenants share: what one long step costs. The log names the whole cost
+/// The same for the budget of the stack, which all tenants share: what one long step costs. The log has the whole cost
 /// of a run (`turn.used`).
 const STEP_MAX: MicroUsd = 2_000_000;
 

@@ -99,7 +99,7 @@ pub(super) fn give_up_name(session: &mut Session) {
 
 /// The thread moves to another sandbox, or with `None` to its own. That one is read with the message's next delivery.
 fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
-    // Others bring a shared sandbox up again, and the run with it. If the run cannot be reached, the sandbox's own sweep
+    // Others bring a shared sandbox up again, and the run with it. If the run cannot be reached, the sandbox's sweep
     // ends the wait.
     let may_run = match session.sandbox.phase {
         Phase::Active => true,
