@@ -267,6 +267,9 @@ async fn lost(world: &World, platform: Platform) {
     assert_eq!(session.sandbox.generation, 2);
     let times = session.ended.iter().filter(|one| one.id.starts_with("again-"));
     assert_eq!(times.count(), 1, "two clicks ran it twice");
+    // A click that runs nothing promises nothing.
+    talk.press(&card, "Run again").await;
+    talk.whispered("Somebody has already pressed this.").await;
     let mark = talk.accepted[1].mark.clone().unwrap();
     let heard = world.model_calls().await.unwrap();
     let told = heard

@@ -36,9 +36,9 @@ impl Lane<'_> {
                 "The text of that task is no longer kept. Send it again as a new message.";
             return self.chat.answer(&control.reply, GONE).await;
         };
-        // Somebody whose budget it did not raise may have pressed before.
-        if prompt.extends.is_some() && is_over {
-            const PRESSED: &str = "Somebody has already pressed this. The newest card below has the button that counts.";
+        // A turn runs again once. Somebody whose budget that did not raise may have pressed before.
+        if is_over {
+            const PRESSED: &str = "Somebody has already pressed this. The newest card below is the one that counts.";
             return self.chat.answer(&control.reply, PRESSED).await;
         }
         let said = AgainWords::of(&outcome, prompt.task());

@@ -6,6 +6,7 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::base::person::Person;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::{Control, Operation, WhichSandbox};
 use bobbin_core::records::message::{Body, Message, Work};
@@ -29,6 +30,10 @@ impl Lane<'_> {
             Err(words) => return self.chat.answer(&control.reply, &words).await,
         };
         let listed = self.listed(&key, &record);
+        if is_requested(&record, (want, &control.id, &control.by), arrival) {
+            let words = asked_for(&listed, want, &control.thread);
+            return self.answer_done(control, arrival, &words).await;
+        }
         if let Some(why) = pointless(&listed, want) {
             return self.chat.answer(&control.reply, &why).await;
         }
@@ -72,6 +77,21 @@ fn ended_by(
     in_use.filter(move |one| arrival.may_mean(one.since_ms))
 }
 
+/// Whether an earlier delivery of the control message with this id has requested the operation: only the answer is
+/// missing.
+fn is_requested(
+    record: &SandboxRecord,
+    (want, id, by): (Operation, &str, &Person),
+    arrival: Arrival,
+) -> bool {
+    let is_done = record.history.operated.iter().any(|one| one.id.as_str() == id);
+    let closing = record.sharing.closing.as_ref().filter(|_| want == Operation::Destroy);
+    let is_closing = closing.is_some_and(|one| one.id == by.id);
+    let holder = record.lease.as_ref().and_then(|lease| lease.holder.split('#').next());
+    let is_under_way = holder == Some(id);
+    is_done || (arrival.receive > 1 && (is_closing || is_under_way))
+}
+
 pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
     let why = sandbox.pointless(want)?;
     Some(format!("Nothing was done with {}: {why}.", sandbox.called()))
@@ -80,7 +100,7 @@ pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bobbin_core::base::ids::ThreadKey;
-    use bobbin_core::records::sandbox::{Phase, Sharing};
+    use bobbin_core::records::sandbox::{Lease, Operated, Phase, Sharing};
 
     use super::*;
 
@@ -108,6 +128,29 @@ mod tests {
         assert_eq!(ended(Operation::Pause), ["t1"]);
         assert_eq!(ended(Operation::Destroy), ["t1"]);
         assert!(ended(Operation::Snapshot).is_empty());
+    }
+
+    #[test]
+    fn retry_denies_nothing_that_was_requested() {
+        let person = |id: &str| Person { id: id.to_owned(), name: id.to_owned() };
+        let (ann, bob) = (person("ann"), person("bob"));
+        let arrival = |receive| Arrival { receive, sent_ms: 1_000, now_ms: 2_000 };
+        let mut record = SandboxRecord::new(0);
+        let asks = |record: &SandboxRecord, want, by: &Person, receive| {
+            is_requested(record, (want, "k1", by), arrival(receive))
+        };
+        assert!(!asks(&record, Operation::Pause, &ann, 2));
+        record.lease = Some(Lease { holder: "k1#1".to_owned(), until_ms: 9_000 });
+        assert!(asks(&record, Operation::Pause, &ann, 2));
+        record.lease = None;
+        record.sharing.closing = Some(ann.clone());
+        assert!(asks(&record, Operation::Destroy, &ann, 2));
+        assert!(!asks(&record, Operation::Destroy, &ann, 1));
+        assert!(!asks(&record, Operation::Destroy, &bob, 2));
+        assert!(!asks(&record, Operation::Pause, &ann, 2));
+        let done = Operated { id: "k1".into(), want: Operation::Pause, at_ms: 1, trouble: None };
+        record.history.operated.push(done);
+        assert!(asks(&record, Operation::Pause, &ann, 2));
     }
 
     #[test]

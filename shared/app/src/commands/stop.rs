@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, TurnId};
 use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::card::{Card, CardState, card_kind};
+use bobbin_core::records::card::{Card, CardState, PublishOffer, card_kind};
 use bobbin_core::records::control::Control;
 use bobbin_core::records::flags::StoppedAll;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::publication::Publication;
+use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
 use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::selection::PullRequests;
+use bobbin_core::tenant::settings::Settings;
 
 use crate::arrival::Arrival;
 use crate::control::{Lane, log_unsaid, place};
@@ -42,7 +46,7 @@ impl Lane<'_> {
             (Some(id), running) if running.is_none_or(|turn| turn.id != *id) => {
                 let ended = self.entries(&control.thread, std::slice::from_ref(id)).await?.pop();
                 return match ended {
-                    Some(turn) => self.show_ended(&control.thread, &turn).await,
+                    Some(turn) => self.show_ended(control, found, &turn).await,
                     None => self.withdraw(control, id, flags.queued.get(id), arrival).await,
                 };
             }
@@ -175,13 +179,83 @@ impl Lane<'_> {
         self.chat.answer(&control.reply, words::SENT_ALREADY).await
     }
 
-    /// The click's own answer put "stopping" on the card after its final text: that text is restored.
-    async fn show_ended(&self, thread: &ThreadKey, turn: &LedgerEntry) -> Result<(), Failure> {
+    /// The click's own answer put "stopping" on the card after its final text: that text is restored, with the button
+    /// that leads to a pull request.
+    async fn show_ended(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        turn: &LedgerEntry,
+    ) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
         let state = CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage };
         let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
         let model = turn.selection.model.as_deref().unwrap_or(self.model);
-        let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
-        self.show(thread, at, &card_kind(turn.rolls), card).await
+        let channel = &control.membership.channel;
+        let session = found.session.as_ref();
+        let publish =
+            session.and_then(|session| offer(session, &found.settings, channel, turn.usage));
+        let card = Card { publish, ..Card::new(&turn.turn, state, since_ms, now_ms, model) };
+        self.show(&control.thread, at, &card_kind(turn.rolls), card).await
+    }
+}
+
+/// The button under an ended turn that changed files, if that work is still there. A press checks again whether it may
+/// leave.
+fn offer(
+    session: &Session,
+    settings: &Settings,
+    channel: &str,
+    usage: Usage,
+) -> Option<PublishOffer> {
+    let defaults = settings.defaults_of(channel);
+    let is_off = PullRequests::named(defaults.pull_requests.as_deref()) == PullRequests::Off;
+    let project = &session.sandbox.project;
+    let own = project.carried.iter().filter(|_| usage.files > 0);
+    let mut changed = own.chain(session.beside()).filter(|carried| carried.base.is_some());
+    let may_leave =
+        changed.any(|carried| settings.repositories.are_open(&carried.repository.name, channel));
+    if is_off || !may_leave || !session.sandbox.is_alive() {
+        return None;
+    }
+    Some(match session.publication() {
+        Some(Publication { pull_request: Some(_), .. }) => PublishOffer::Update,
+        _ => PublishOffer::Open,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::base::ids::ThreadKey;
+    use bobbin_core::records::carried::{Carried, ForgeRepository};
+    use bobbin_core::records::sandbox::Phase;
+
+    use super::*;
+
+    #[test]
+    fn late_stop_keeps_the_way_to_a_pull_request() {
+        let thread = ThreadKey::discord("1", "2").expect("a key");
+        let mut session = Session::new(thread, 0);
+        let mut settings = Settings::default();
+        let usage = |files| Usage { files, ..Usage::default() };
+        session.sandbox.phase = Phase::Paused;
+        assert_eq!(offer(&session, &settings, "10", usage(1)), None, "nothing was carried");
+        let repository = ForgeRepository {
+            installation: 7,
+            id: 42,
+            name: "acme/api".to_owned(),
+            address: "https://git.example.com/acme/api".to_owned(),
+            is_private: false,
+            branch: "main".to_owned(),
+        };
+        let base = Some("1".repeat(40));
+        session.sandbox.project.carried =
+            Some(Carried { repository, default: None, folder: None, base });
+        assert_eq!(offer(&session, &settings, "10", usage(1)), None, "it is not open here");
+        settings.repositories.everywhere = ["acme/api".to_owned()].into();
+        assert_eq!(offer(&session, &settings, "10", usage(1)), Some(PublishOffer::Open));
+        assert_eq!(offer(&session, &settings, "10", usage(0)), None);
+        session.sandbox.phase = Phase::Destroyed;
+        assert_eq!(offer(&session, &settings, "10", usage(1)), None);
     }
 }

@@ -286,10 +286,46 @@ fn turn_that_another_message_ends_is_settled() {
 }
 
 #[test]
+fn refused_turn_pays_for_no_idle_time() {
+    let budgets = Budgets {
+        person_day: Some(10 * DOLLAR),
+        month: Some(300 * DOLLAR),
+        ..Budgets::default()
+    };
+    let world = costing(budgets, CENT);
+    world.with(|s| s.limits.budget.sandbox_hour_cents = 60);
+    assert_eq!(ask(&world, "m1"), Outcome::Answered);
+    let (before, spent) = (world.with(|s| s.sums[&of_tenant()]), record(&world).spent);
+    let idle_from_ms = record(&world).sandbox.money.metered_ms.unwrap();
+    later(&world, 10 * 60_000);
+    uses(&world, of_ann(), 10 * DOLLAR);
+    assert!(matches!(ask(&world, "m2"), Outcome::OverBudget { .. }));
+    assert_eq!(record(&world).spent, spent);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.phase, sandbox.money.metered_ms), (Phase::Paused, None));
+    let idle_ms = sandbox.phase_since_ms - idle_from_ms;
+    assert!(idle_ms >= 10 * 60_000 + Limits::DEFAULT.sandbox.idle_pause_ms, "{idle_ms}");
+    let idle = world.with(|s| s.limits.budget.of_sandbox(idle_ms));
+    assert_eq!(world.with(|s| s.sums[&of_tenant()]), before + idle);
+}
+
+#[test]
 fn forged_figure_is_not_believed_without_bound() {
     let world = costing(all_set(), u64::MAX / 4);
     deliver_until_done(&world, &asked("m1", |_| ()), 1);
     assert_eq!(world.with(|s| s.sums[&of_tenant()]), 52 * DOLLAR);
+}
+
+#[test]
+fn one_claim_does_not_end_everybodys_month() {
+    let world = costing(all_set(), 40 * DOLLAR);
+    world.with(|s| s.limits.budget.stack_month_cents = 100_000);
+    deliver_until_done(&world, &asked("m1", |_| ()), 1);
+    let stack = BudgetScope::Stack { month: month() };
+    let counted = world.with(|s| [of_ann(), of_tenant(), stack].map(|scope| s.sums[&scope]));
+    assert_eq!(counted, [40 * DOLLAR, 40 * DOLLAR, 4 * DOLLAR]);
 }
 
 #[test]

@@ -63,6 +63,29 @@ fn repeatedly_unreachable_run_fails() {
 }
 
 #[test]
+fn stopped_run_is_not_sent_again() {
+    let ends_unsent = |world: &Fake, receive| {
+        deliver_until_done(world, &prompt("m2"), receive);
+        assert_eq!(outcomes(world)[1], Outcome::Cancelled { by: "bob".into() });
+        world.with(|s| assert_eq!((s.prompted.len(), s.sent_again.len()), (2, 0)));
+    };
+    // The abort does not arrive.
+    let world = active();
+    world.with(|s| {
+        (s.silent_agent, s.stop_in_follow) = (true, true);
+        s.fail.insert("abort", vec![down()]);
+    });
+    ends_unsent(&world, 1);
+    // It arrives, and then the server goes away.
+    let world = active();
+    world.with(|s| s.silent_agent = true);
+    assert!(matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { .. }));
+    world.with(|s| s.flags.cancelled.insert("m2".into(), person("bob")));
+    cut(&world, 1);
+    ends_unsent(&world, 2);
+}
+
+#[test]
 fn failed_turns_run_ends_before_report() {
     let world = active();
     cut(&world, 2);

@@ -269,6 +269,23 @@ fn destroy_waits_for_running_turns() {
 }
 
 #[test]
+fn refused_destroy_blocks_nobody() {
+    let world = shared(None);
+    let destroy = operate(&world, "d1", &thread().sandbox(), Operation::Destroy);
+    let advice = "Daytona refused the API key.";
+    let refused = Failure::NonRecoverable { advice: advice.to_owned() };
+    world.with(|s| s.fail.insert("delete", vec![refused]));
+    deliver_until_done(&world, &destroy, 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!(sandbox.sharing.closing, None);
+    assert_eq!(sandbox.history.operated[0].trouble.as_deref(), Some(advice));
+    let told = world.with(|s| s.told_threads.clone());
+    assert_eq!(told, [(thread(), words::not_destroyed("ann", advice))]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
+}
+
+#[test]
 fn endless_turn_does_not_block_destroy() {
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
@@ -391,6 +408,51 @@ fn named_sandbox_is_joined_or_created() {
     deliver_until_done(&world, &prompt_in("t1", &two, "front"), 1);
     assert_eq!(record_of(&world, &two).sandbox_key(), session.sandbox_key());
     assert_eq!(world.with(|s| s.sandboxes.len()), 1);
+}
+
+#[test]
+fn withdrawn_or_refused_prompt_moves_nobody() {
+    let world = shared(Some("acme/api"));
+    let beside = other("9");
+    deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
+    let wants = |text: &str, provider: Option<&str>| Selection {
+        sandbox: Some(name(text)),
+        provider: provider.map(str::to_owned),
+        in_common: true,
+        ..Selection::default()
+    };
+    let moves_nobody = |id: &str, wants: Selection| {
+        deliver_until_done(&world, &wanting(id, &beside, wants), 1);
+        let session = record_of(&world, &beside);
+        assert_eq!((session.place.link, session.place.in_common), (None, false), "{id}");
+        assert_eq!(world.with(|s| s.names_of.len()), 1, "{id}");
+        outcome_of(&world, &beside)
+    };
+    let stopped = Outcome::Cancelled { by: "bob".into() };
+    let there = wants("front", None);
+    for (id, wanted) in [("o2", there.clone()), ("o3", wants("side", Some("daytona")))] {
+        world.with(|s| s.flags.cancelled.insert(id.into(), person("bob")));
+        assert_eq!(moves_nobody(id, wanted), stopped, "{id}");
+    }
+    // Nor is the stopped one told that there is no such sandbox.
+    world.with(|s| s.flags.cancelled.insert("o4".into(), person("bob")));
+    assert_eq!(moves_nobody("o4", wants("side", None)), stopped);
+    let queued = Queued {
+        by: person("ann"),
+        accepted_at_ms: 1,
+        card: None,
+        refused: true,
+        prompt: None,
+    };
+    world.with(|s| s.flags.queued.insert("o5".into(), queued));
+    let full = Outcome::Failed { reason: words::QUEUE_FULL.to_owned() };
+    assert_eq!(moves_nobody("o5", there.clone()), full);
+    world.with(|s| s.settings.open_to = ["bob".to_owned()].into());
+    let refused = moves_nobody("o6", there.clone());
+    assert!(matches!(refused, Outcome::Failed { .. }), "{refused:?}");
+    world.with(|s| s.settings.open_to.clear());
+    deliver_until_done(&world, &wanting("o7", &beside, there), 1);
+    assert_eq!(record_of(&world, &beside).place.link, Some(thread().sandbox()));
 }
 
 #[test]
@@ -611,6 +673,31 @@ fn stray_run_does_not_delay_sweep() {
         deliver_until_done(&world, &sweep, 1);
     }
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+}
+
+#[test]
+fn move_waits_for_a_run_in_a_resuming_sandbox() {
+    for phase in [Phase::Resuming, Phase::Pausing] {
+        let world = shared(None);
+        let beside = other("9");
+        deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
+        deliver_until_done(&world, &in_thread(&beside, call_it("n2", "side")), 1);
+        world.with(|s| {
+            let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
+            s.fail.insert("follow", (0..4).map(|_| down()).collect());
+            s.fail.insert("end_run", (0..9).map(|_| down()).collect());
+        });
+        deliver_until_done(&world, &prompt("m2"), 1);
+        world.with(|s| s.record.as_mut().unwrap().sandbox.phase = phase);
+        let moves = prompt_in("m3", &thread(), "side");
+        assert!(matches!(deliver(&world, &moves, 1), Verdict::Hold { .. }));
+        let session = record(&world);
+        assert!(session.stray.is_some() && session.place.link.is_none(), "{phase:?}");
+        world.with(|s| s.fail.clear());
+        deliver_until_done(&world, &moves, 2);
+        assert_eq!(world.with(|s| s.ended_runs.len()), 1, "{phase:?}");
+        assert_eq!(record(&world).place.link, Some(beside.sandbox()));
+    }
 }
 
 #[test]

@@ -422,10 +422,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     let turn = session.turn.as_mut()?;
     if aborted {
         // Told to end, and still busy after its bound: the thread does not wait for it.
-        let outcome = match (turn.aborting(), &turn.cancelled_by) {
-            (Some(reason), _) => budget::of_abort(turn, reason, context),
-            (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
-        };
+        let outcome = budget::of_wanted_over(turn, context);
         record::end_with(session, outcome);
         return None;
     }

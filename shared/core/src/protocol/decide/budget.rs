@@ -24,6 +24,10 @@ use crate::tenant::capped_keys::KeyLimit;
 /// A claim of more than this beyond what was set aside is not believed: anybody may write what a sandbox reports.
 const OVERSPENT_MAX: MicroUsd = 50_000_000;
 
+/// The same for the budget of the stack, which all tenants share: what one long step costs. The log has the whole cost
+/// of a run (`turn.used`).
+const STEP_MAX: MicroUsd = 2_000_000;
+
 /// A budget that a turn is part of.
 struct Budget {
     limit: MicroUsd,
@@ -124,14 +128,18 @@ fn more(by: BudgetKind, context: &Context<'_>) -> MicroUsd {
 
 /// What the turns that work in the sandbox have set aside together; `None` if one of them has no budget.
 pub(super) fn cap(session: &Session, context: &Context<'_>) -> Option<MicroUsd> {
-    let is_set = !context.settings.budgets.is_empty()
-        || context.delivery.limits.budget.stack_month().is_some();
     let at_work = || session.sandbox.sharing.in_use.iter().filter(|one| !one.left);
     if at_work().next().is_none() {
         // The first turn gets its own.
-        return is_set.then_some(RESERVED_MIN);
+        return is_any_set(context).then_some(RESERVED_MIN);
     }
     at_work().map(|one| one.reserved).sum()
+}
+
+/// Whether anybody has set a budget that turns here are part of.
+fn is_any_set(context: &Context<'_>) -> bool {
+    let of_stack = context.delivery.limits.budget.stack_month();
+    !context.settings.budgets.is_empty() || of_stack.is_some()
 }
 
 /// What the server's capped key may spend from now on, for a prompt that begins a run.
@@ -185,6 +193,14 @@ pub(super) fn of_abort(turn: &Turn, reason: &str, context: &Context<'_>) -> Outc
     }
 }
 
+/// How a turn ends that a person or a bound wants over, if its run does not say how it ended.
+pub(super) fn of_wanted_over(turn: &Turn, context: &Context<'_>) -> Outcome {
+    match (turn.aborting(), &turn.cancelled_by) {
+        (Some(reason), _) => of_abort(turn, reason, context),
+        (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
+    }
+}
+
 /// The model's vendor refuses: its account or key has no money left, and no press of a button changes that.
 pub(super) fn refused_by_vendor(session: &mut Session, reason: String) {
     match &mut session.turn {
@@ -221,19 +237,25 @@ pub(super) fn of_vendor(
     }
 }
 
-/// What was set aside for the turn is settled.
+/// What was set aside for the turn is settled. One for which nothing was leaves the time of its sandbox to the next
+/// turn, or to the pause.
 pub(super) fn settle(session: &mut Session, turn: &Turn, usage: Usage, context: &Context<'_>) {
-    let spent = spent(session, turn, usage);
-    let running = metered(session, context);
+    let claimed = spent(session, turn, usage);
+    let is_metered = turn.reserved.is_some() || !is_any_set(context);
+    let running = if is_metered { metered(session, context) } else { 0 };
     let is_shared = session.sandbox.is_shared();
-    let spent = if is_shared { spent } else { spent.saturating_add(running) };
-    session.spent = session.spent.saturating_add(spent);
+    let of_thread = if is_shared { claimed } else { claimed.saturating_add(running) };
+    session.spent = session.spent.saturating_add(of_thread);
     let Some(reserved) = &turn.reserved else { return };
-    let counted = spent.min(reserved.amount.saturating_add(OVERSPENT_MAX));
-    let change = signed(counted) - signed(reserved.amount);
     for scope in reserved.scopes.clone() {
-        let more = if is_shared && is_of_all(&scope) { signed(running) } else { 0 };
-        add(session, scope, (change + more, None), context);
+        let overspent_max = match scope {
+            BudgetScope::Stack { .. } => STEP_MAX,
+            _ => OVERSPENT_MAX,
+        };
+        let believed = claimed.min(reserved.amount.saturating_add(overspent_max));
+        let running = if is_shared && !is_of_all(&scope) { 0 } else { running };
+        let counted = believed.saturating_add(running);
+        add(session, scope, (signed(counted) - signed(reserved.amount), None), context);
     }
 }
 

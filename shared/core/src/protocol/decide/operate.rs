@@ -60,7 +60,8 @@ pub(super) fn next(
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
             session.sandbox.lease = None;
         }
-        return end(session, want, Some("it kept failing"), context);
+        operated::remember(session, want, Some("it kept failing"), context);
+        return over(session, want, by, context);
     }
     match want {
         Operation::Pause => pause(session, by, context),
@@ -476,15 +477,28 @@ fn end(
     over(session, want, None, context)
 }
 
-/// What remains once the result is recorded: people are told that their files are gone.
+/// What remains once the result is recorded: people are told that their files are gone, or that a person's deletion
+/// failed.
 fn over(
     session: &mut Session,
     want: Operation,
     by: Option<&Person>,
     context: &Context<'_>,
 ) -> Next {
-    let deleted = operated::known(session, context).is_some_and(|known| known.trouble.is_none());
+    let known = operated::known(session, context);
+    let deleted = known.is_some_and(|known| known.trouble.is_none());
+    let trouble = known.and_then(|known| known.trouble.clone());
     // A late repeat finds the next generation, of which this says nothing.
+    if want == Operation::Destroy
+        && matches!(session.sandbox.phase, Phase::Error | Phase::Destroying)
+        && let (Some(by), Some(trouble)) = (by, trouble.filter(|trouble| trouble != NONE))
+    {
+        session.observed.trouble = None;
+        let word = words::not_destroyed(&by.name, &trouble);
+        if let Some(next) = share::notify(session, &word, false, context) {
+            return next;
+        }
+    }
     if want == Operation::Destroy && deleted && session.sandbox.phase == Phase::Destroyed {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));

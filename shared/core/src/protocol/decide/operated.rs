@@ -22,7 +22,7 @@ pub(super) fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&
     session.sandbox.history.operated.iter().find(|one| one.id == *id)
 }
 
-/// The first result of a message counts.
+/// The first result of a message counts. A deletion that failed keeps nobody out of the sandbox.
 pub(super) fn remember(
     session: &mut Session,
     want: Operation,
@@ -31,6 +31,9 @@ pub(super) fn remember(
 ) {
     if known(session, context).is_some() {
         return;
+    }
+    if want == Operation::Destroy && trouble.is_some() {
+        session.sandbox.sharing.closing = None;
     }
     session.sandbox.history.operated.push(Operated {
         id: context.delivery.message.id.clone(),

@@ -39,7 +39,9 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 return record::at_rest(session, next, context);
             }
             None => {
-                if let Some(next) = share::arrive(session, prompt, context) {
+                if !is_dropped(prompt, context)
+                    && let Some(next) = share::arrive(session, prompt, context)
+                {
                     return next;
                 }
                 // A sandbox on its way up is shown on the turn's card; one on its way down will soon be done.
@@ -58,13 +60,25 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     }
 }
 
+/// Whether the prompt is not to run, wherever its thread works: somebody has stopped or withdrawn it, the queue was
+/// full, or its author may not ask here. Such a prompt changes nothing for its thread.
+fn is_dropped(prompt: &Prompt, context: &Context<'_>) -> bool {
+    let (message, flags) = (context.delivery.message, context.flags);
+    flags.cancelled_by(&message.id, message.accepted_at_ms).is_some()
+        || flags.queued.get(&message.id).is_some_and(|queued| queued.refused)
+        || context.settings.admit(&prompt.membership, &prompt.by.id).is_err()
+}
+
 /// Records the turn, with the card that it may have had while it waited.
 fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
+    let is_dropped = is_dropped(prompt, context);
     let waited = context.flags.queued.get(&context.delivery.message.id);
     let card = waited.and_then(|queued| queued.card.clone());
     let (selection, refusal) = match choose::selection(session, prompt, context) {
         Ok(selection) => {
-            choose::keep_agent(session, prompt, context);
+            if !is_dropped {
+                choose::keep_agent(session, prompt, context);
+            }
             (selection, None)
         }
         Err(words) => (choose::asked_for(prompt, context), Some(words)),
@@ -72,7 +86,7 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     let message = context.delivery.message;
     let turn = new_turn((&message.id, message.accepted_at_ms), prompt, selection, card);
     // Before the workspace is claimed, since the claim is about this one.
-    if prompt.wants.in_common {
+    if prompt.wants.in_common && refusal.is_none() && !is_dropped {
         session.place.in_common = true;
     }
     let is_refused = waited.is_some_and(|queued| queued.refused) || refusal.is_some();
@@ -87,7 +101,9 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     }
     if waited.is_some_and(|queued| queued.refused) {
         record::fail(session, words::QUEUE_FULL);
-    } else if let Some(words) = refusal.or_else(|| share::missing(session, prompt)) {
+    } else if let Some(words) =
+        refusal.or_else(|| share::missing(session, prompt).filter(|_| !is_dropped))
+    {
         record::fail(session, &words);
     }
 }
@@ -336,7 +352,7 @@ fn begins_with_digest(turn: &Turn) -> bool {
 }
 
 /// The intent was recorded before: a prompt that the agent does not have, or no longer works on, is sent under the same
-/// ids.
+/// ids, unless the turn is wanted over.
 fn hand_over_again(
     session: &mut Session,
     ids: &PromptIds,
@@ -350,6 +366,11 @@ fn hand_over_again(
     }
     if let Some(look) = steer::find_prompt(session) {
         return Some(look);
+    }
+    if let Some(turn) = session.turn.as_ref().filter(|turn| turn.is_wanted_over()) {
+        let outcome = budget::of_wanted_over(turn, context);
+        record::end_with(session, outcome);
+        return None;
     }
     if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
         return steer::again(session, context);

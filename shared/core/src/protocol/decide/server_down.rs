@@ -41,6 +41,8 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
         session.observed.trouble = Some(seen.to_owned());
     }
     session.observed.agent.healthy = false;
+    // A run that goes on is told to end once more.
+    session.observed.agent.abort_sent = false;
     session.observed.agent.session = false;
     session.observed.agent.seen.doubt = None;
     session.observed.agent.found = None;

@@ -99,12 +99,17 @@ pub(super) fn give_up_name(session: &mut Session) {
 
 /// The thread moves to another sandbox, or with `None` to its own. That one is read with the message's next delivery.
 fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
-    if session.sandbox.phase == Phase::Active
-        && let Some(next) = stray_run::end(session)
-    {
+    // Others bring a shared sandbox up again, and the run with it. If the run cannot be reached, the sandbox's sweep
+    // ends the wait.
+    let may_run = match session.sandbox.phase {
+        Phase::Active => true,
+        Phase::Resuming | Phase::Pausing => session.sandbox.is_shared(),
+        _ => false,
+    };
+    if may_run && let Some(next) = stray_run::end(session) {
         return next;
     }
-    if session.sandbox.phase == Phase::Active && session.stray.is_some() {
+    if may_run && session.stray.is_some() {
         return Next::Hold {
             delay_ms: context.delivery.limits.retry.backoff_ms_max,
             why: "a run of the thread may still be going on in the sandbox that it leaves"

@@ -127,6 +127,12 @@ pub fn destroyed_by(by: &str) -> String {
     )
 }
 
+/// A person wanted a sandbox deleted, and that failed; for the threads that work in it.
+#[must_use]
+pub fn not_destroyed(by: &str, trouble: &str) -> String {
+    format!("{by} wanted this thread's sandbox deleted with its files, but that failed: {trouble}")
+}
+
 /// There is no sandbox with that name.
 #[must_use]
 pub fn no_sandbox(name: &SandboxName, thread: &ThreadKey) -> String {
