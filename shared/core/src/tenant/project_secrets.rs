@@ -13,7 +13,7 @@ use crate::records::recipe::is_refused_variable;
 use crate::records::sandbox::SandboxRecord;
 use crate::tenant::environments::repository;
 use crate::tenant::own_keys::seal_context;
-use crate::tenant::repositories::{apart, usable};
+use crate::tenant::repositories::{BoundForge, Repositories, apart, usable};
 use crate::tenant::settings::{DEFAULT_HOST, clone_address};
 
 /// Secrets of one repository: a provider mounts ten in a sandbox, model keys among them.
@@ -278,6 +278,29 @@ pub fn project_of(sandbox: &SandboxRecord) -> Option<String> {
     if is_foreign(sandbox) || sandbox.is_builder() { None } else { repository_of(sandbox) }
 }
 
+/// The same for a message from this channel: a repository that is not open there has no secrets there.
+#[must_use]
+pub fn project_in(
+    sandbox: &SandboxRecord,
+    repositories: &Repositories,
+    place: (Option<&BoundForge>, &str),
+) -> Option<String> {
+    project_of(sandbox).filter(|_| !is_closed(sandbox, repositories, place))
+}
+
+/// Whether the checkout was cloned from inside, as anybody could, though the tenant's forge has a repository of this
+/// name, and managers have not opened that in this channel.
+#[must_use]
+pub fn is_closed(
+    sandbox: &SandboxRecord,
+    repositories: &Repositories,
+    (forge, channel): (Option<&BoundForge>, &str),
+) -> bool {
+    let name = repository_of(sandbox).filter(|_| sandbox.project.carried.is_none());
+    let at_forge = name.zip(forge).and_then(|(name, forge)| forge.name_of(&name));
+    at_forge.is_some_and(|name| !repositories.are_open(&name, channel))
+}
+
 /// Whether the checkout may be work of somebody outside of the repository: a forge serves the commits of every fork by
 /// their ids, and a snapshot holds what its sandbox held.
 #[must_use]
@@ -395,6 +418,7 @@ mod tests {
     use crate::base::ids::ThreadKey;
     use crate::records::carried::{Carried, ForgeRepository};
     use crate::records::sandbox::SandboxProject;
+    use std::collections::BTreeSet;
 
     fn wish(hosts: &[&str]) -> SecretRequest {
         SecretRequest {
@@ -564,6 +588,34 @@ mod tests {
         let mut named = own;
         named.sharing.name = "shop".parse().ok();
         assert!(named.sharing.name.is_some() && project_of(&named).is_none());
+    }
+
+    #[test]
+    fn a_clone_from_inside_has_secrets_where_it_is_open() {
+        let forge = BoundForge {
+            base: "https://git.example.com".to_owned(),
+            owners: BTreeSet::from(["acme".to_owned()]),
+            ..BoundForge::default()
+        };
+        let mut lists = Repositories::default();
+        lists.open(Some("C1"), "acme/api".to_owned());
+        let of = |repo: &str, place: (Option<&BoundForge>, &str)| {
+            let project = SandboxProject {
+                repo: Some(repo.to_owned()),
+                ..SandboxProject::default()
+            };
+            let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
+            project_in(&sandbox, &lists, place)
+        };
+        for repo in ["acme/api", "Acme/API.git@next", "https://github.com/acme/api/"] {
+            let given = Some("acme/api".to_owned());
+            assert_eq!(of(repo, (Some(&forge), "C1")), given, "{repo}");
+            for elsewhere in ["C2", ""] {
+                assert_eq!(of(repo, (Some(&forge), elsewhere)), None, "{repo}");
+            }
+            assert_eq!(of(repo, (None, "C2")), given, "{repo}");
+        }
+        assert_eq!(of("else/api", (Some(&forge), "C2")).as_deref(), Some("else/api"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A project's secrets reach the server of a thread's own sandbox before the prompt.
 
-use super::forge::asked;
+use super::forge::{asked, open, repository};
 use super::*;
+use bobbin_core::protocol::target::EffectTarget;
 use bobbin_core::records::given_secrets::{
     GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
 };
@@ -26,16 +27,18 @@ impl FakeSecrets {
     pub(super) fn served(
         &mut self,
         settings: &Settings,
-        repo: &str,
+        at: &EffectTarget,
         (generation, restart): (u32, bool),
     ) -> Option<GivenSecrets> {
         if self.servers.contains_key(&generation) && !restart {
             return None;
         }
-        let revision = revision_of(settings, Some(repo), Some(repo));
+        let (secrets_of, network_of) = (at.project.as_deref(), at.network_of.as_deref());
+        let revision = revision_of(settings, secrets_of, network_of);
         self.starts += 1;
         self.servers.insert(generation, revision.clone());
-        let network = settings.project_networks.of(repo).map(|network| GivenNetwork {
+        let network = network_of.and_then(|repo| settings.project_networks.of(repo));
+        let network = network.map(|network| GivenNetwork {
             access: network.access,
             hosts: network.hosts.clone(),
             is_ignored: self.withholds,
@@ -44,7 +47,7 @@ impl FakeSecrets {
             return None;
         }
         let none = BTreeMap::new();
-        let all = settings.project_secrets.of(repo).unwrap_or(&none);
+        let all = secrets_of.and_then(|repo| settings.project_secrets.of(repo)).unwrap_or(&none);
         let given = |(name, secret): (&String, &ProjectSecret)| GivenSecret {
             name: name.clone(),
             hosts: secret.hosts.clone(),
@@ -207,6 +210,34 @@ fn other_repositories_get_none() {
     deliver_until_done(&world, &asked("m1", "acme/web"), 1);
     assert_eq!((record(&world).sandbox.project.secrets, told(&world)), (None, "do it".to_owned()));
     assert_eq!(world.with(|s| s.secrets.starts), 1);
+}
+
+#[test]
+fn closed_repository_gets_no_secrets() {
+    let public = || {
+        let repository = repository("acme/api", false);
+        let world = forge::world(FoundRepository::Here { repository, size_kb: 0 });
+        store(&world, "NPM_TOKEN", "one");
+        world
+    };
+    // It is open in another channel alone.
+    let world = public();
+    open(&world, Some("11"), "acme/api");
+    assert_eq!(run(&world, "m1"), (1, String::new()));
+    let project = record(&world).sandbox.project;
+    assert_eq!((project.carried, project.secrets, told(&world)), (None, None, "do it".to_owned()));
+    let why = "The project's secrets are not given here: no manager has opened the repository in this channel.";
+    assert_eq!(share::notices(&world), [why]);
+    // Opened here, it has them with the next message, and closed again it has none.
+    open(&world, Some("10"), "acme/api");
+    assert_eq!(run(&world, "m2"), (2, revision(&world)));
+    world.with(|s| s.settings.repositories.close(Some("10"), "acme/api"));
+    assert_eq!(run(&world, "m3"), (3, String::new()));
+    // Where it is open, the forge's app brings it, with its secrets.
+    let world = public();
+    open(&world, Some("10"), "acme/api");
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    assert!(record(&world).sandbox.project.carried.is_some());
 }
 
 #[test]
