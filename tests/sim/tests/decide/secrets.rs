@@ -50,7 +50,7 @@ impl FakeSecrets {
         let all = secrets_of.and_then(|repo| settings.project_secrets.of(repo)).unwrap_or(&none);
         let given = |(name, secret): (&String, &ProjectSecret)| GivenSecret {
             name: name.clone(),
-            hosts: secret.hosts.clone(),
+            hosts: if secret.readable { Vec::new() } else { secret.hosts.clone() },
         };
         let withheld =
             |name: &String| WithheldSecret { name: name.clone(), why: Withheld::Nowhere };
@@ -65,17 +65,21 @@ impl FakeSecrets {
 }
 
 fn store(world: &Fake, name: &str, sealed: &str) {
+    store_as(world, (name, sealed), false);
+}
+
+fn store_as(world: &Fake, (name, sealed): (&str, &str), readable: bool) {
     let wish = SecretRequest {
         repository: "acme/api".to_owned(),
         name: name.to_owned(),
         hosts: vec!["registry.example.com".to_owned()],
-        readable: false,
+        readable,
         set_up: false,
     };
     let secret = ProjectSecret {
         sealed: sealed.to_owned(),
         hosts: wish.hosts.clone(),
-        readable: false,
+        readable,
         set_up: false,
         by: person("ann"),
         since_ms: 1,
@@ -274,4 +278,55 @@ fn crash_at_any_call_tells_the_agent_what_changed() {
         assert_eq!(told(world), "do it", "{crash}");
     });
     assert!(crashes > 10, "{crashes}");
+}
+
+/// A thread whose server has a secret, and whose sandbox got a name since.
+fn named(readable: bool) -> Fake {
+    let world = Fake::new();
+    store_as(&world, ("API_TOKEN", "one"), readable);
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    deliver_until_done(&world, &share::call_it("n1", "front"), 1);
+    world
+}
+
+#[test]
+fn named_sandbox_gives_its_secrets_up() {
+    let world = named(false);
+    assert_eq!(run(&world, "m2"), (2, String::new()));
+    assert_eq!(record(&world).sandbox.project.secrets, None);
+    assert_eq!(
+        told(&world),
+        "(What you were told about the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)\n\ndo it"
+    );
+    assert_eq!((run(&world, "m3").0, &*told(&world)), (2, "do it"));
+    let front = "front".parse().unwrap();
+    assert_eq!(share::notices(&world), [words::named(&front, &thread())]);
+}
+
+#[test]
+fn secrets_that_the_agent_could_read_are_told_with_the_name() {
+    let front = "front".parse().unwrap();
+    assert_eq!(
+        share::notices(&named(true)),
+        [format!("{} {}", words::named(&front, &thread()), words::SECRETS_ON_DISK)]
+    );
+}
+
+#[test]
+fn crash_at_any_call_gives_others_no_secrets() {
+    let first = asked("m2", "acme/api");
+    let second = share::prompt_in("o1", &share::other("9"), "front");
+    for call in 1.. {
+        let world = named(false);
+        world.with(|s| s.crash_at = Some((s.calls + call, true)));
+        if catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &first, 1))).is_ok() {
+            assert!(call > 10, "{call}");
+            break;
+        }
+        world.with(|s| (s.crash_at, s.crashed) = (None, false));
+        deliver_until_done(&world, &second, 1);
+        deliver_until_done(&world, &first, 2);
+        let with = world.with(|s| s.secrets.prompted_with.split_off(1));
+        assert!(!with.is_empty() && with.iter().all(String::is_empty), "call {call}: {with:?}");
+    }
 }

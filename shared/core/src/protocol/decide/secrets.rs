@@ -6,6 +6,7 @@
 
 use super::Context;
 use crate::records::given_secrets::{GivenNetwork, GivenSecrets, Withheld};
+use crate::records::sandbox::{InUse, Phase};
 use crate::records::session::Session;
 use crate::tenant::commands::Command;
 use crate::tenant::project_networks::{NetworkAccess, revision_of};
@@ -23,9 +24,13 @@ const TAKEN_BACK: &str = "(What you were told about the project's secrets and ne
 /// Whether the server does not have the present secrets.
 pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
     let sandbox = &session.sandbox;
-    // Others may work in it, and it gets none.
-    if sandbox.is_shared() || session.observed.sandbox.project.are_secrets_given {
+    if session.observed.sandbox.project.are_secrets_given {
         return false;
+    }
+    // Others may work in it, and it gets none: its server may have some from before it had a name.
+    if sandbox.is_shared() {
+        let given = sandbox.project.secrets.as_ref();
+        return given.is_some_and(|given| !given.given.is_empty()) && !is_needed(session);
     }
     let settings = context.settings;
     let secrets_of = project_in(sandbox, &settings.repositories, context.delivery.place());
@@ -33,6 +38,20 @@ pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
     let wanted = revision_of(settings, secrets_of.as_deref(), network_of.as_deref());
     let given = sandbox.project.secrets.as_ref().map_or("", |given| &given.revision);
     wanted != given
+}
+
+/// Whether other threads work with the server.
+fn is_needed(session: &Session) -> bool {
+    let sandbox = &session.sandbox;
+    let is_others = |one: &InUse| one.thread != session.thread && !one.left;
+    // Nobody does while it is being brought up.
+    sandbox.phase == Phase::Active && sandbox.sharing.in_use.iter().any(is_others)
+}
+
+/// Whether the agent could read secrets of the project.
+pub(super) fn could_be_read(session: &Session) -> bool {
+    let given = session.sandbox.project.secrets.as_ref().map(|secrets| &secrets.given);
+    given.is_some_and(|given| given.iter().any(|one| one.hosts.is_empty()))
 }
 
 /// A server was started with these.
