@@ -258,13 +258,24 @@ impl ProjectSecrets {
     /// Identifies the secrets of a repository with their values, without revealing any; empty: it has none.
     #[must_use]
     pub fn revision(&self, repository: Option<&str>) -> String {
-        let Some(there) = repository.and_then(|repository| self.of(repository)) else {
-            return String::new();
-        };
-        let each = there.iter().flat_map(|(name, secret)| {
+        repository.map_or_else(String::new, |repository| self.revision_of(repository, |_| true))
+    }
+
+    /// The same of those whose values set-up steps can read.
+    #[must_use]
+    pub fn read_by_set_up(&self, repository: &str) -> String {
+        self.revision_of(repository, |secret| secret.readable && secret.set_up)
+    }
+
+    fn revision_of(&self, repository: &str, counts: impl Fn(&ProjectSecret) -> bool) -> String {
+        let there = self.of(repository).into_iter().flatten();
+        let each = there.filter(|(_, secret)| counts(secret)).flat_map(|(name, secret)| {
             [name.clone(), secret.sealed.clone(), secret.wish("", name).usage()]
         });
         let each: Vec<String> = each.collect();
+        if each.is_empty() {
+            return String::new();
+        }
         let parts: Vec<&str> = each.iter().map(String::as_str).collect();
         digest(&parts)[..DIGITS].to_owned()
     }
@@ -316,9 +327,14 @@ pub fn is_foreign(sandbox: &SandboxRecord) -> bool {
 /// The repository of a thread's own sandbox.
 #[must_use]
 pub fn repository_of(sandbox: &SandboxRecord) -> Option<String> {
-    if sandbox.is_shared() || sandbox.tooling.agent.is_some() || sandbox.works_elsewhere() {
-        return None;
-    }
+    let is_own =
+        !sandbox.is_shared() && sandbox.tooling.agent.is_none() && !sandbox.works_elsewhere();
+    if is_own { named_repository(sandbox) } else { None }
+}
+
+/// The name under which settings know the repository in a sandbox, whosever the sandbox is by now.
+#[must_use]
+pub fn named_repository(sandbox: &SandboxRecord) -> Option<String> {
     if let Some(carried) = &sandbox.project.carried {
         return usable(&carried.repository.name);
     }
@@ -528,6 +544,15 @@ mod tests {
         let more = SecretRequest { name: "N9".to_owned(), ..usable.clone() };
         assert_eq!(secrets.room(&more), Err(SecretRefused::Full));
         assert_eq!(secrets.room(&usable), Ok(()), "it replaces one");
+        // What set-up steps cannot read changes nothing for them.
+        assert_eq!(secrets.read_by_set_up("acme/api"), "");
+        let readable = ProjectSecret { readable: true, ..stored("three") };
+        secrets.set(&usable, readable.clone());
+        let read = secrets.read_by_set_up("acme/api");
+        secrets.set(&SecretRequest { name: "N1".to_owned(), ..usable.clone() }, stored("y"));
+        assert!(!read.is_empty() && secrets.read_by_set_up("acme/api") == read);
+        secrets.set(&usable, ProjectSecret { sealed: "four".to_owned(), ..readable });
+        assert_ne!(secrets.read_by_set_up("acme/api"), read);
         assert_eq!(secrets.remove("ACME/api", " NPM_TOKEN "), Ok(()));
         assert_eq!(
             secrets.remove("acme/api", "NPM_TOKEN").map_err(|why| why.to_string()),
@@ -588,6 +613,7 @@ mod tests {
         let mut named = own;
         named.sharing.name = "shop".parse().ok();
         assert!(named.sharing.name.is_some() && project_of(&named).is_none());
+        assert_eq!(named_repository(&named).as_deref(), Some("acme/api"));
     }
 
     #[test]

@@ -68,19 +68,20 @@ fn store(world: &Fake, name: &str, sealed: &str) {
     store_as(world, (name, sealed), false);
 }
 
+/// A readable one is for set-ups too.
 fn store_as(world: &Fake, (name, sealed): (&str, &str), readable: bool) {
     let wish = SecretRequest {
         repository: "acme/api".to_owned(),
         name: name.to_owned(),
         hosts: vec!["registry.example.com".to_owned()],
         readable,
-        set_up: false,
+        set_up: readable,
     };
     let secret = ProjectSecret {
         sealed: sealed.to_owned(),
         hosts: wish.hosts.clone(),
         readable,
-        set_up: false,
+        set_up: readable,
         by: person("ann"),
         since_ms: 1,
     };
@@ -329,4 +330,17 @@ fn crash_at_any_call_gives_others_no_secrets() {
         let with = world.with(|s| s.secrets.prompted_with.split_off(1));
         assert!(!with.is_empty() && with.iter().all(String::is_empty), "call {call}: {with:?}");
     }
+}
+
+#[test]
+fn a_set_up_keeps_which_secrets_it_could_read() {
+    let world = set_up::world(set_up::recipe());
+    store_as(&world, ("API_TOKEN", "one"), true);
+    let read = world.with(|s| s.settings.project_secrets.read_by_set_up("acme/api"));
+    run(&world, "m1");
+    remove(&world, "API_TOKEN");
+    run(&world, "m2");
+    let project = record(&world).sandbox.project;
+    assert_eq!((project.secrets, project.set_up.unwrap().secrets), (None, read.clone()));
+    assert!(!read.is_empty());
 }

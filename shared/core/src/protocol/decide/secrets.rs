@@ -54,6 +54,14 @@ pub(super) fn could_be_read(session: &Session) -> bool {
     given.is_some_and(|given| given.iter().any(|one| one.hosts.is_empty()))
 }
 
+/// Identifies what set-up steps that begin now can read of the project's secrets.
+pub(super) fn of_set_up(session: &Session, context: &Context<'_>) -> String {
+    let settings = context.settings;
+    let place = context.delivery.place();
+    let secrets_of = project_in(&session.sandbox, &settings.repositories, place);
+    secrets_of.map_or_else(String::new, |of| settings.project_secrets.read_by_set_up(&of))
+}
+
 /// A server was started with these.
 pub(super) fn given(session: &mut Session, given: Option<GivenSecrets>) {
     session.observed.sandbox.project.are_secrets_given = true;
