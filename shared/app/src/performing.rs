@@ -11,7 +11,7 @@ use bobbin_core::base::names::PostKind;
 use bobbin_core::protocol::effect::{ChatEffect, ForgeEffect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
-use bobbin_core::protocol::target::Addressed;
+use bobbin_core::protocol::target::{Addressed, EffectTarget};
 use bobbin_core::records::account::of_another_account;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
@@ -271,7 +271,7 @@ impl<'a> Performing<'a> {
             Ok(sandboxes) => sandboxes,
             Err(failure) => return Event::Failed(failure),
         };
-        let (provider, breaker) = (self.provider(), self.breaker());
+        let (provider, breaker) = (self.provider(), breaker(&self.asked.at, self.provider()));
         if let CallAdmission::No { retry_in_ms } =
             self.parts.breakers.admit(&breaker, now_ms()).await
         {
@@ -280,7 +280,7 @@ impl<'a> Performing<'a> {
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let compared = if effect.rests_on_account() && !self.is_in_own_account() {
+        let compared = if effect.rests_on_account() && !is_in_own_account(&self.asked.at) {
             self.is_same_account(provider).await
         } else {
             Ok(true)
@@ -313,21 +313,6 @@ impl<'a> Performing<'a> {
     /// The name of the target's provider.
     fn provider(&self) -> &str {
         self.asked.at.provider.as_deref().unwrap_or(self.parts.tenants.configured())
-    }
-
-    /// Whether the target is in an account of its tenant's own.
-    fn is_in_own_account(&self) -> bool {
-        let named = self.asked.at.provider.as_deref();
-        self.asked.at.own_credentials && named.is_none_or(|name| name == providers::OF_TENANTS)
-    }
-
-    /// The name of the target's breaker. A tenant's own account has its own: it says nothing about the others'.
-    fn breaker(&self) -> String {
-        if self.is_in_own_account() {
-            format!("{} of {}", self.provider(), self.asked.at.thread.tenant())
-        } else {
-            self.provider().to_owned()
-        }
     }
 
     /// Whether the stack's account at this provider is the one on record. A tenant's own account is compared when its
@@ -367,6 +352,22 @@ impl<'a> Performing<'a> {
         let providers = providers.map(str::to_owned).collect();
         catalogue::note(&self.parts.store, &thread.tenant(), &offer, used, providers).await;
         offer
+    }
+}
+
+/// Whether the target is in an account of its tenant's own.
+fn is_in_own_account(at: &EffectTarget) -> bool {
+    let named = at.provider.as_deref();
+    at.own_credentials && named.is_none_or(|name| name == providers::OF_TENANTS)
+}
+
+/// The name of the target's breaker at this provider. A tenant's own account has its own: it says nothing about the
+/// others'.
+fn breaker(at: &EffectTarget, provider: &str) -> String {
+    if is_in_own_account(at) {
+        format!("{provider} of {}", at.thread.tenant())
+    } else {
+        provider.to_owned()
     }
 }
 
@@ -457,5 +458,45 @@ impl RunContext for Performing<'_> {
 
     fn is_limited(&self) -> bool {
         self.asked.at.is_limited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::records::workspace::Workspace;
+
+    use super::*;
+
+    fn at(guild: &str, own_credentials: bool, provider: Option<&str>) -> EffectTarget {
+        let thread = ThreadKey::discord(guild, "2").expect("ids");
+        EffectTarget {
+            sandbox: thread.sandbox(),
+            thread,
+            turn: None,
+            generation: 1,
+            workspace: Workspace::default(),
+            provider: provider.map(str::to_owned),
+            runtime: None,
+            own_credentials,
+            credentials: None,
+            project: None,
+            network_of: None,
+            has_secrets: false,
+            is_limited: false,
+        }
+    }
+
+    #[test]
+    fn a_tenants_own_account_has_its_own_breaker() {
+        let of = |at: &EffectTarget| breaker(at, providers::OF_TENANTS);
+        let (one, other) = (of(&at("1", true, None)), of(&at("3", true, None)));
+        assert_ne!(one, other);
+        assert_eq!(of(&at("1", true, Some(providers::OF_TENANTS))), one);
+        // Those in the stack's account share one.
+        let shared = of(&at("1", false, None));
+        assert_eq!((&*shared, of(&at("3", false, None))), (providers::OF_TENANTS, shared.clone()));
+        assert!(![one, other].contains(&shared));
+        // A tenant has no account of its own at other providers.
+        assert_eq!(breaker(&at("1", true, Some("vercel")), "vercel"), "vercel");
     }
 }

@@ -189,11 +189,11 @@ pub async fn sweeper() {
     let key: SandboxKey = "discord:1240000000000000100:1240000000000000900".parse().unwrap();
     let left = |nth: u32, id: &str| {
         json!({
-            "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",
+            "id": format!("11111111-1111-4111-8111-1111111111{nth:02}"), "name": "left-behind", "state": "started",
             "labels": labels(StackIdentity { name: "local", id }, &key, nth), "createdAt": "2026-01-01T00:00:00Z",
         })
     };
-    let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-11111111111{nth}");
+    let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-1111111111{nth:02}");
     let list = |items: &[Value]| json!({"items": items, "nextCursor": null});
     let ours = "this-one";
     let both = list(&[left(1, ours), left(2, "a namesake's")]);
@@ -220,6 +220,17 @@ pub async fn sweeper() {
     let destroyed = logged(&function, "sandbox.orphan.destroyed");
     assert_eq!(destroyed, 1, "no other one was deleted");
     assert_eq!(logged(&function, ORPHANS_HELD), 1);
+    // One tick deletes no more than 20. Those from a time to come are too young to be judged.
+    let mut many: Vec<Value> = (10..60).map(|nth| left(nth, ours)).collect();
+    for young in &mut many[21..] {
+        young["createdAt"] = json!("2100-01-01T00:00:00Z");
+    }
+    function.answer("GET /daytona/sandbox", 200, list(&many));
+    for nth in 10..31 {
+        function.answer(&at(nth), 200, left(nth, ours));
+    }
+    let answer = function.invoke(&tick).await.unwrap();
+    assert_eq!(answer["orphans"], json!({"listed": 50, "deleted": 20}));
     // Lambda's count of errors raises the alarm: no metric of ours is written for it.
     assert_eq!(sums(&function), BTreeMap::new());
     function.end().await;

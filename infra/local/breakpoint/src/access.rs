@@ -56,14 +56,18 @@ pub const KEY_COOKIE: &str = "bobbin-key-";
 /// Name prefix of the cookie with the token of a sandbox's port; sandbox and port follow.
 pub const PREVIEW_COOKIE: &str = "DAYTONA_SANDBOX_AUTH_KEY";
 
-/// Removes the cookies with stacks' keys and with tokens of sandbox ports: browsers send them to every port.
+/// Name prefix of the cookie with a person's session at the forge; the port follows.
+pub const FORGE_COOKIE: &str = "forge-session-";
+
+/// Removes the cookies with stacks' keys, with tokens of sandbox ports and with sessions at the forge: browsers send
+/// them to every port.
 pub fn remove_key_cookies(headers: &mut HeaderMap) {
     let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
     headers.remove(header::COOKIE);
     for line in lines.iter().filter_map(|line| line.to_str().ok()) {
         let pairs = line.split(';').map(str::trim);
-        let is_key =
-            |pair: &str| [KEY_COOKIE, PREVIEW_COOKIE].iter().any(|it| pair.starts_with(it));
+        let ours = [KEY_COOKIE, PREVIEW_COOKIE, FORGE_COOKIE];
+        let is_key = |pair: &str| ours.iter().any(|it| pair.starts_with(it));
         let rest: Vec<&str> = pairs.filter(|pair| !is_key(pair)).collect();
         if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
             && !line.is_empty()
@@ -150,7 +154,7 @@ mod tests {
     fn cookies_carry_no_key_to_sandboxes() {
         let mut headers = headers(&[(
             "cookie",
-            "a=1; bobbin-key-4100=k; DAYTONA_SANDBOX_AUTH_KEY=t; DAYTONA_SANDBOX_AUTH_KEY-id-3000=t; b=2",
+            "a=1; bobbin-key-4100=k; DAYTONA_SANDBOX_AUTH_KEY=t; DAYTONA_SANDBOX_AUTH_KEY-id-3000=t; forge-session-4200=s; b=2",
         )]);
         remove_key_cookies(&mut headers);
         assert_eq!(headers["cookie"], "a=1; b=2");

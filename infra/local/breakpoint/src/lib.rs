@@ -41,7 +41,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 pub use access::{
-    ControlKey, KEY_COOKIE, PREVIEW_COOKIE, has_own_host, own_only, remove_key_cookies,
+    ControlKey, FORGE_COOKIE, KEY_COOKIE, PREVIEW_COOKIE, has_own_host, own_only,
+    remove_key_cookies,
 };
 pub use folder::{FolderError, FolderLock};
 

@@ -7,7 +7,8 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::control::Control;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
-use bobbin_core::tenant::project_secrets::{SecretRequest, project_of};
+use bobbin_core::tenant::project_secrets::{SecretRequest, named_repository};
+use bobbin_core::tenant::settings::Settings;
 
 use crate::control::Lane;
 
@@ -20,6 +21,7 @@ const PIECE_BYTES: usize = 4;
 const GONE: &str = "That set-up's sandbox is gone, and its output with it.";
 const PAUSED: &str = "The output is in the sandbox, which does not run. Send the thread a message, then press again.";
 const NOTHING: &str = "The set-up has no output.";
+const CHANGED: &str = "The set-up's output is not shown: it may hold a secret that was changed or removed since. A new sandbox is set up with the present ones. This output is in the sandbox, in `.bobbin/set-up`.";
 
 impl Lane<'_> {
     /// The end of the output, for the person who pressed.
@@ -55,11 +57,21 @@ impl Lane<'_> {
         session: &Session,
         said: &str,
     ) -> Result<String, Failure> {
-        let Some(repository) = project_of(&session.sandbox) else { return Ok(words(said)) };
+        let Some(repository) = named_repository(&session.sandbox) else { return Ok(words(said)) };
+        if is_changed(session, &repository, &found.settings) {
+            return Ok(CHANGED.to_owned());
+        }
         let (tenant, settings) = (control.thread.tenant(), &found.settings);
         let opened = self.tenants.project_secrets(&tenant, settings, &repository).await?;
         Ok(shown_beside(said, &opened))
     }
+}
+
+/// Whether the steps could read a value that is no longer known. A name that the sandbox got since changes nothing.
+fn is_changed(session: &Session, repository: &str, settings: &Settings) -> bool {
+    let set_up = session.sandbox.project.set_up.as_ref();
+    let read = set_up.map(|set_up| &*set_up.secrets).filter(|read| !read.is_empty());
+    read.is_some_and(|read| settings.project_secrets.read_by_set_up(repository) != read)
 }
 
 /// Says why nothing is shown if a value is not known that the output may hold.
@@ -127,6 +139,11 @@ fn words(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bobbin_core::base::ids::ThreadKey;
+    use bobbin_core::base::person::Person;
+    use bobbin_core::records::set_up::SetUp;
+    use bobbin_core::tenant::project_secrets::ProjectSecret;
+
     use super::*;
 
     #[test]
@@ -161,6 +178,42 @@ mod tests {
         let shown = shown_beside("it is", &[(wish("NPM_TOKEN", true), None)]);
         let begins = "The set-up's output is not shown: it may hold the secret `NPM_TOKEN`,";
         assert!(shown.starts_with(begins), "{shown}");
+    }
+
+    #[test]
+    fn output_that_may_hold_a_changed_secret_is_not_shown() {
+        let wish = SecretRequest {
+            repository: "acme/api".to_owned(),
+            name: "NPM_TOKEN".to_owned(),
+            hosts: Vec::new(),
+            readable: true,
+            set_up: true,
+        };
+        let stored = |settings: &Settings, sealed: &str| {
+            let secret = ProjectSecret {
+                sealed: sealed.to_owned(),
+                hosts: Vec::new(),
+                readable: true,
+                set_up: true,
+                by: Person::default(),
+                since_ms: 1,
+            };
+            settings.with_secret(sealed, &wish, secret).expect("there is room")
+        };
+        let settings = stored(&Settings::default(), "one");
+        let set_up_with = |settings: &Settings| {
+            let mut session = Session::new(ThreadKey::discord("1", "2").expect("ids"), 0);
+            let secrets = settings.project_secrets.read_by_set_up("acme/api");
+            session.sandbox.project.set_up = Some(SetUp { secrets, ..SetUp::nothing(1) });
+            session
+        };
+        let session = set_up_with(&settings);
+        assert!(!is_changed(&session, "acme/api", &settings));
+        for changed in [stored(&settings, "two"), Settings::default()] {
+            assert!(is_changed(&session, "acme/api", &changed));
+        }
+        // One that came later is in no output.
+        assert!(!is_changed(&set_up_with(&Settings::default()), "acme/api", &settings));
     }
 
     #[test]

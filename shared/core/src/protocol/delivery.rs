@@ -3,7 +3,7 @@
 use crate::base::failure::Failure;
 use crate::base::ids::Ms;
 use crate::base::limits::{Limits, RetryLimits};
-use crate::records::message::Message;
+use crate::records::message::{Message, Work};
 use crate::schema::wait_ms;
 use crate::tenant::repositories::BoundForge;
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -87,7 +87,23 @@ pub struct Delivery<'a> {
     pub split: fn(&str) -> Vec<String>,
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    /// The channel in which the message was written; empty for work that comes from none.
+    #[must_use]
+    pub fn channel(&self) -> &'a str {
+        match &self.message.work {
+            Work::Prompt(prompt) => &prompt.membership.channel,
+            Work::Build(build) => &build.channel,
+            _ => "",
+        }
+    }
+
+    /// The tenant's forge, and the channel of the message: what is open there counts.
+    #[must_use]
+    pub fn place(&self) -> (Option<&'a BoundForge>, &'a str) {
+        (self.forge, self.channel())
+    }
+
     /// Time since the message was accepted, in milliseconds.
     #[must_use]
     pub const fn age_ms(&self, now_ms: Ms) -> u64 {

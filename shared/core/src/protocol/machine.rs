@@ -104,9 +104,13 @@ pub struct Known {
 }
 
 impl Known {
-    /// The effect with its target, by this record.
-    fn address<'a>(&'a self, session: &Session, effect: &'a Effect) -> Addressed<'a> {
-        let at = EffectTarget::of(session, &self.settings, effect);
+    /// The effect of this delivery with its target, by this record.
+    fn address<'a>(
+        &'a self,
+        session: &Session,
+        (delivery, effect): (&Delivery<'_>, &'a Effect),
+    ) -> Addressed<'a> {
+        let at = EffectTarget::of(session, &self.settings, (delivery, effect));
         Addressed { at, effect, flags: &self.flags, settings: &self.settings }
     }
 
@@ -171,13 +175,13 @@ impl Machine {
                     entries: &decision.session.observed.writes.entries,
                     flags: &known.flags,
                 };
-                let to = |effect| known.address(&decision.session, effect);
+                let to = |effect| known.address(&decision.session, (delivery, effect));
                 return Step::Write { write, prepare: decision.next.work().map(to) };
             }
             Self::End(verdict) => return Step::End(verdict.clone()),
             Self::Act { known, next } => (known, &**next),
         };
-        let to = |effect| known.address(&known.session, effect);
+        let to = |effect| known.address(&known.session, (delivery, effect));
         match next {
             // A delivery that has outlived its visibility does nothing more. Another worker may have the message, and
             // an effect now, above all an edit of the card, could undo what that worker did.

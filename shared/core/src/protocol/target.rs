@@ -1,11 +1,12 @@
 //! Target of an effect. The world is told with each effect, and keeps none of it.
 
 use crate::base::ids::{SandboxKey, ThreadKey, TurnId};
+use crate::protocol::delivery::Delivery;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::flags::ControlFlags;
 use crate::records::session::Session;
 use crate::records::workspace::Workspace;
-use crate::tenant::project_secrets::{project_of, repository_of};
+use crate::tenant::project_secrets::{project_in, repository_of};
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::settings::Settings;
 
@@ -41,9 +42,13 @@ pub struct EffectTarget {
 }
 
 impl EffectTarget {
-    /// The target of this effect.
+    /// The target of this effect of a delivery.
     #[must_use]
-    pub fn of(session: &Session, settings: &Settings, effect: &Effect) -> Self {
+    pub fn of(
+        session: &Session,
+        settings: &Settings,
+        (delivery, effect): (&Delivery<'_>, &Effect),
+    ) -> Self {
         let sandbox = &session.sandbox;
         // The sandbox does not exist yet. It is counted at the provider and with the credentials that it will have, and
         // the previous generation's runtime says nothing about the next.
@@ -63,7 +68,7 @@ impl EffectTarget {
                 sandbox.spec.credentials.is_some()
             },
             credentials: sandbox.spec.credentials.clone(),
-            project: project_of(sandbox),
+            project: project_in(sandbox, &settings.repositories, delivery.place()),
             network_of: repository_of(sandbox),
             has_secrets: sandbox.project.secrets.is_some() || sandbox.project.is_set_up_begun(),
             is_limited: sandbox.project.secrets.as_ref().is_some_and(|given| {

@@ -8,7 +8,7 @@ use crate::tenant::project_networks::NetworkAccess;
 /// The secrets with which the server of a sandbox was started last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct GivenSecrets {
-    /// Identifies them with their values ([`crate::tenant::project_networks::project_revision`]).
+    /// Identifies them with their values ([`crate::tenant::project_networks::revision_of`]).
     pub revision: String,
     /// What it reaches of the world; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,6 +40,10 @@ pub struct SetUp {
     /// A prebuild was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_requested: bool,
+    /// Identifies the secrets whose values its steps could read, as they were when these began
+    /// ([`crate::tenant::project_secrets::ProjectSecrets::read_by_set_up`]).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub secrets: String,
     /// In a builder, the steps that have ended, for people: nobody can look into it afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<RanStep>,
@@ -142,6 +146,7 @@ impl SetUp {
             key: None,
             prebuilt_at: None,
             is_requested: false,
+            secrets: String::new(),
             ran: Vec::new(),
         }
     }

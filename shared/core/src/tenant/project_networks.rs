@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::digest;
-use crate::records::sandbox::SandboxRecord;
 use crate::tenant::environments::repository;
-use crate::tenant::project_secrets::{
-    HOSTS_MAX, SecretRefused, project_of, quotable, repository_of, usable_host,
-};
+use crate::tenant::project_secrets::{HOSTS_MAX, SecretRefused, quotable, usable_host};
 use crate::tenant::settings::Settings;
 
 /// Repositories of which something is said.
@@ -154,13 +151,8 @@ impl ProjectNetworks {
     }
 }
 
-/// Identifies what a sandbox is to have of its project: secrets and network. Empty: nothing.
-#[must_use]
-pub fn project_revision(settings: &Settings, sandbox: &SandboxRecord) -> String {
-    revision_of(settings, project_of(sandbox).as_deref(), repository_of(sandbox).as_deref())
-}
-
-/// The same by the repository whose secrets count, and that whose network does.
+/// Identifies what a sandbox is to have of its project, by the repository whose secrets count, and that whose network
+/// does. Empty: nothing.
 #[must_use]
 pub fn revision_of(settings: &Settings, secrets: Option<&str>, network: Option<&str>) -> String {
     let secrets = settings.project_secrets.revision(secrets);

@@ -13,7 +13,7 @@ use crate::records::recipe::is_refused_variable;
 use crate::records::sandbox::SandboxRecord;
 use crate::tenant::environments::repository;
 use crate::tenant::own_keys::seal_context;
-use crate::tenant::repositories::{apart, usable};
+use crate::tenant::repositories::{BoundForge, Repositories, apart, usable};
 use crate::tenant::settings::{DEFAULT_HOST, clone_address};
 
 /// Secrets of one repository: a provider mounts ten in a sandbox, model keys among them.
@@ -258,13 +258,24 @@ impl ProjectSecrets {
     /// Identifies the secrets of a repository with their values, without revealing any; empty: it has none.
     #[must_use]
     pub fn revision(&self, repository: Option<&str>) -> String {
-        let Some(there) = repository.and_then(|repository| self.of(repository)) else {
-            return String::new();
-        };
-        let each = there.iter().flat_map(|(name, secret)| {
+        repository.map_or_else(String::new, |repository| self.revision_of(repository, |_| true))
+    }
+
+    /// The same of those whose values set-up steps can read.
+    #[must_use]
+    pub fn read_by_set_up(&self, repository: &str) -> String {
+        self.revision_of(repository, |secret| secret.readable && secret.set_up)
+    }
+
+    fn revision_of(&self, repository: &str, counts: impl Fn(&ProjectSecret) -> bool) -> String {
+        let there = self.of(repository).into_iter().flatten();
+        let each = there.filter(|(_, secret)| counts(secret)).flat_map(|(name, secret)| {
             [name.clone(), secret.sealed.clone(), secret.wish("", name).usage()]
         });
         let each: Vec<String> = each.collect();
+        if each.is_empty() {
+            return String::new();
+        }
         let parts: Vec<&str> = each.iter().map(String::as_str).collect();
         digest(&parts)[..DIGITS].to_owned()
     }
@@ -276,6 +287,29 @@ impl ProjectSecrets {
 pub fn project_of(sandbox: &SandboxRecord) -> Option<String> {
     // Other sandboxes begin with a builder's disk.
     if is_foreign(sandbox) || sandbox.is_builder() { None } else { repository_of(sandbox) }
+}
+
+/// The same for a message from this channel: a repository that is not open there has no secrets there.
+#[must_use]
+pub fn project_in(
+    sandbox: &SandboxRecord,
+    repositories: &Repositories,
+    place: (Option<&BoundForge>, &str),
+) -> Option<String> {
+    project_of(sandbox).filter(|_| !is_closed(sandbox, repositories, place))
+}
+
+/// Whether the checkout was cloned from inside, as anybody could, though the tenant's forge has a repository of this
+/// name, and managers have not opened that in this channel.
+#[must_use]
+pub fn is_closed(
+    sandbox: &SandboxRecord,
+    repositories: &Repositories,
+    (forge, channel): (Option<&BoundForge>, &str),
+) -> bool {
+    let name = repository_of(sandbox).filter(|_| sandbox.project.carried.is_none());
+    let at_forge = name.zip(forge).and_then(|(name, forge)| forge.name_of(&name));
+    at_forge.is_some_and(|name| !repositories.are_open(&name, channel))
 }
 
 /// Whether the checkout may be work of somebody outside of the repository: a forge serves the commits of every fork by
@@ -293,9 +327,14 @@ pub fn is_foreign(sandbox: &SandboxRecord) -> bool {
 /// The repository of a thread's own sandbox.
 #[must_use]
 pub fn repository_of(sandbox: &SandboxRecord) -> Option<String> {
-    if sandbox.is_shared() || sandbox.tooling.agent.is_some() || sandbox.works_elsewhere() {
-        return None;
-    }
+    let is_own =
+        !sandbox.is_shared() && sandbox.tooling.agent.is_none() && !sandbox.works_elsewhere();
+    if is_own { named_repository(sandbox) } else { None }
+}
+
+/// The name under which settings know the repository in a sandbox, whosever the sandbox is by now.
+#[must_use]
+pub fn named_repository(sandbox: &SandboxRecord) -> Option<String> {
     if let Some(carried) = &sandbox.project.carried {
         return usable(&carried.repository.name);
     }
@@ -395,6 +434,7 @@ mod tests {
     use crate::base::ids::ThreadKey;
     use crate::records::carried::{Carried, ForgeRepository};
     use crate::records::sandbox::SandboxProject;
+    use std::collections::BTreeSet;
 
     fn wish(hosts: &[&str]) -> SecretRequest {
         SecretRequest {
@@ -504,6 +544,15 @@ mod tests {
         let more = SecretRequest { name: "N9".to_owned(), ..usable.clone() };
         assert_eq!(secrets.room(&more), Err(SecretRefused::Full));
         assert_eq!(secrets.room(&usable), Ok(()), "it replaces one");
+        // What set-up steps cannot read changes nothing for them.
+        assert_eq!(secrets.read_by_set_up("acme/api"), "");
+        let readable = ProjectSecret { readable: true, ..stored("three") };
+        secrets.set(&usable, readable.clone());
+        let read = secrets.read_by_set_up("acme/api");
+        secrets.set(&SecretRequest { name: "N1".to_owned(), ..usable.clone() }, stored("y"));
+        assert!(!read.is_empty() && secrets.read_by_set_up("acme/api") == read);
+        secrets.set(&usable, ProjectSecret { sealed: "four".to_owned(), ..readable });
+        assert_ne!(secrets.read_by_set_up("acme/api"), read);
         assert_eq!(secrets.remove("ACME/api", " NPM_TOKEN "), Ok(()));
         assert_eq!(
             secrets.remove("acme/api", "NPM_TOKEN").map_err(|why| why.to_string()),
@@ -564,6 +613,35 @@ mod tests {
         let mut named = own;
         named.sharing.name = "shop".parse().ok();
         assert!(named.sharing.name.is_some() && project_of(&named).is_none());
+        assert_eq!(named_repository(&named).as_deref(), Some("acme/api"));
+    }
+
+    #[test]
+    fn a_clone_from_inside_has_secrets_where_it_is_open() {
+        let forge = BoundForge {
+            base: "https://git.example.com".to_owned(),
+            owners: BTreeSet::from(["acme".to_owned()]),
+            ..BoundForge::default()
+        };
+        let mut lists = Repositories::default();
+        lists.open(Some("C1"), "acme/api".to_owned());
+        let of = |repo: &str, place: (Option<&BoundForge>, &str)| {
+            let project = SandboxProject {
+                repo: Some(repo.to_owned()),
+                ..SandboxProject::default()
+            };
+            let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
+            project_in(&sandbox, &lists, place)
+        };
+        for repo in ["acme/api", "Acme/API.git@next", "https://github.com/acme/api/"] {
+            let given = Some("acme/api".to_owned());
+            assert_eq!(of(repo, (Some(&forge), "C1")), given, "{repo}");
+            for elsewhere in ["C2", ""] {
+                assert_eq!(of(repo, (Some(&forge), elsewhere)), None, "{repo}");
+            }
+            assert_eq!(of(repo, (None, "C2")), given, "{repo}");
+        }
+        assert_eq!(of("else/api", (Some(&forge), "C2")).as_deref(), Some("else/api"));
     }
 
     #[test]

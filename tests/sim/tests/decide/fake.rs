@@ -417,7 +417,7 @@ impl Fake {
                 }
                 return Event::Failed(failure);
             }
-            perform(&mut FakeEffectContext { s, thread }, addressed)
+            perform(&mut FakeEffectContext { s, thread, at: &addressed.at }, addressed)
         })
     }
 }
@@ -426,6 +426,7 @@ impl Fake {
 struct FakeEffectContext<'a> {
     s: &'a mut State,
     thread: &'a ThreadKey,
+    at: &'a EffectTarget,
 }
 
 impl Services for FakeEffectContext<'_> {
@@ -733,9 +734,8 @@ impl Services for FakeEffectContext<'_> {
     }
 
     fn secrets(&mut self, generation: u32, restart: bool) -> Option<GivenSecrets> {
-        let s = &mut *self.s;
-        let repo = s.clones.get(&generation).map_or("", String::as_str);
-        s.secrets.served(&s.settings, repo, (generation, restart))
+        let (s, at) = (&mut *self.s, self.at);
+        s.secrets.served(&s.settings, at, (generation, restart))
     }
 
     fn cap(&mut self, cap: Option<MicroUsd>) -> Option<Ms> {

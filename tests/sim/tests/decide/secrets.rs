@@ -1,7 +1,8 @@
 //! A project's secrets reach the server of a thread's own sandbox before the prompt.
 
-use super::forge::asked;
+use super::forge::{asked, open, repository};
 use super::*;
+use bobbin_core::protocol::target::EffectTarget;
 use bobbin_core::records::given_secrets::{
     GivenNetwork, GivenSecret, GivenSecrets, Withheld, WithheldSecret,
 };
@@ -26,16 +27,18 @@ impl FakeSecrets {
     pub(super) fn served(
         &mut self,
         settings: &Settings,
-        repo: &str,
+        at: &EffectTarget,
         (generation, restart): (u32, bool),
     ) -> Option<GivenSecrets> {
         if self.servers.contains_key(&generation) && !restart {
             return None;
         }
-        let revision = revision_of(settings, Some(repo), Some(repo));
+        let (secrets_of, network_of) = (at.project.as_deref(), at.network_of.as_deref());
+        let revision = revision_of(settings, secrets_of, network_of);
         self.starts += 1;
         self.servers.insert(generation, revision.clone());
-        let network = settings.project_networks.of(repo).map(|network| GivenNetwork {
+        let network = network_of.and_then(|repo| settings.project_networks.of(repo));
+        let network = network.map(|network| GivenNetwork {
             access: network.access,
             hosts: network.hosts.clone(),
             is_ignored: self.withholds,
@@ -44,10 +47,10 @@ impl FakeSecrets {
             return None;
         }
         let none = BTreeMap::new();
-        let all = settings.project_secrets.of(repo).unwrap_or(&none);
+        let all = secrets_of.and_then(|repo| settings.project_secrets.of(repo)).unwrap_or(&none);
         let given = |(name, secret): (&String, &ProjectSecret)| GivenSecret {
             name: name.clone(),
-            hosts: secret.hosts.clone(),
+            hosts: if secret.readable { Vec::new() } else { secret.hosts.clone() },
         };
         let withheld =
             |name: &String| WithheldSecret { name: name.clone(), why: Withheld::Nowhere };
@@ -62,18 +65,23 @@ impl FakeSecrets {
 }
 
 fn store(world: &Fake, name: &str, sealed: &str) {
+    store_as(world, (name, sealed), false);
+}
+
+/// A readable one is for set-ups too.
+fn store_as(world: &Fake, (name, sealed): (&str, &str), readable: bool) {
     let wish = SecretRequest {
         repository: "acme/api".to_owned(),
         name: name.to_owned(),
         hosts: vec!["registry.example.com".to_owned()],
-        readable: false,
-        set_up: false,
+        readable,
+        set_up: readable,
     };
     let secret = ProjectSecret {
         sealed: sealed.to_owned(),
         hosts: wish.hosts.clone(),
-        readable: false,
-        set_up: false,
+        readable,
+        set_up: readable,
         by: person("ann"),
         since_ms: 1,
     };
@@ -210,6 +218,34 @@ fn other_repositories_get_none() {
 }
 
 #[test]
+fn closed_repository_gets_no_secrets() {
+    let public = || {
+        let repository = repository("acme/api", false);
+        let world = forge::world(FoundRepository::Here { repository, size_kb: 0 });
+        store(&world, "NPM_TOKEN", "one");
+        world
+    };
+    // It is open in another channel alone.
+    let world = public();
+    open(&world, Some("11"), "acme/api");
+    assert_eq!(run(&world, "m1"), (1, String::new()));
+    let project = record(&world).sandbox.project;
+    assert_eq!((project.carried, project.secrets, told(&world)), (None, None, "do it".to_owned()));
+    let why = "The project's secrets are not given here: no manager has opened the repository in this channel.";
+    assert_eq!(share::notices(&world), [why]);
+    // Opened here, it has them with the next message, and closed again it has none.
+    open(&world, Some("10"), "acme/api");
+    assert_eq!(run(&world, "m2"), (2, revision(&world)));
+    world.with(|s| s.settings.repositories.close(Some("10"), "acme/api"));
+    assert_eq!(run(&world, "m3"), (3, String::new()));
+    // Where it is open, the forge's app brings it, with its secrets.
+    let world = public();
+    open(&world, Some("10"), "acme/api");
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    assert!(record(&world).sandbox.project.carried.is_some());
+}
+
+#[test]
 fn crash_at_any_call_prompts_no_old_server() {
     let begun = || {
         let world = Fake::new();
@@ -243,4 +279,68 @@ fn crash_at_any_call_tells_the_agent_what_changed() {
         assert_eq!(told(world), "do it", "{crash}");
     });
     assert!(crashes > 10, "{crashes}");
+}
+
+/// A thread whose server has a secret, and whose sandbox got a name since.
+fn named(readable: bool) -> Fake {
+    let world = Fake::new();
+    store_as(&world, ("API_TOKEN", "one"), readable);
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    deliver_until_done(&world, &share::call_it("n1", "front"), 1);
+    world
+}
+
+#[test]
+fn named_sandbox_gives_its_secrets_up() {
+    let world = named(false);
+    assert_eq!(run(&world, "m2"), (2, String::new()));
+    assert_eq!(record(&world).sandbox.project.secrets, None);
+    assert_eq!(
+        told(&world),
+        "(What you were told about the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)\n\ndo it"
+    );
+    assert_eq!((run(&world, "m3").0, &*told(&world)), (2, "do it"));
+    let front = "front".parse().unwrap();
+    assert_eq!(share::notices(&world), [words::named(&front, &thread())]);
+}
+
+#[test]
+fn secrets_that_the_agent_could_read_are_told_with_the_name() {
+    let front = "front".parse().unwrap();
+    assert_eq!(
+        share::notices(&named(true)),
+        [format!("{} {}", words::named(&front, &thread()), words::SECRETS_ON_DISK)]
+    );
+}
+
+#[test]
+fn crash_at_any_call_gives_others_no_secrets() {
+    let first = asked("m2", "acme/api");
+    let second = share::prompt_in("o1", &share::other("9"), "front");
+    for call in 1.. {
+        let world = named(false);
+        world.with(|s| s.crash_at = Some((s.calls + call, true)));
+        if catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &first, 1))).is_ok() {
+            assert!(call > 10, "{call}");
+            break;
+        }
+        world.with(|s| (s.crash_at, s.crashed) = (None, false));
+        deliver_until_done(&world, &second, 1);
+        deliver_until_done(&world, &first, 2);
+        let with = world.with(|s| s.secrets.prompted_with.split_off(1));
+        assert!(!with.is_empty() && with.iter().all(String::is_empty), "call {call}: {with:?}");
+    }
+}
+
+#[test]
+fn a_set_up_keeps_which_secrets_it_could_read() {
+    let world = set_up::world(set_up::recipe());
+    store_as(&world, ("API_TOKEN", "one"), true);
+    let read = world.with(|s| s.settings.project_secrets.read_by_set_up("acme/api"));
+    run(&world, "m1");
+    remove(&world, "API_TOKEN");
+    run(&world, "m2");
+    let project = record(&world).sandbox.project;
+    assert_eq!((project.secrets, project.set_up.unwrap().secrets), (None, read.clone()));
+    assert!(!read.is_empty());
 }

@@ -9,7 +9,7 @@ use bobbin_core::records::control::Operation;
 use bobbin_core::records::message::NewSandbox;
 use bobbin_core::records::sandbox::SnapshotSeen;
 
-fn other(id: &str) -> ThreadKey {
+pub(super) fn other(id: &str) -> ThreadKey {
     ThreadKey::discord("1", id).unwrap()
 }
 
@@ -27,12 +27,12 @@ fn wanting(id: &str, of: &ThreadKey, wants: Selection) -> Message {
 }
 
 /// A prompt for a thread that uses the sandbox of this name.
-fn prompt_in(id: &str, of: &ThreadKey, sandbox: &str) -> Message {
+pub(super) fn prompt_in(id: &str, of: &ThreadKey, sandbox: &str) -> Message {
     let wants = Selection { sandbox: Some(name(sandbox)), ..Selection::default() };
     wanting(id, of, wants)
 }
 
-fn call_it(id: &str, text: &str) -> Message {
+pub(super) fn call_it(id: &str, text: &str) -> Message {
     let work_of =
         Work::Name { name: name(text), by: person("ann"), membership: Membership::default() };
     work(id, work_of)

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use bobbin_local_breakpoint::FORGE_COOKIE;
 use bobbin_local_sandbox::random::token;
 
 use super::{PageAnswer, PageRequest, html, see};
@@ -16,7 +17,7 @@ const LETTERS: usize = 40;
 /// Two forges on one machine share their host's cookies.
 fn cookie_name(engine: &Engine) -> String {
     let port = engine.addresses.web.rsplit(':').next().unwrap_or_default();
-    format!("forge-session-{port}")
+    format!("{FORGE_COOKIE}{port}")
 }
 
 /// The person of a browser's cookie.

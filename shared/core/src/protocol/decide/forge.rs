@@ -486,9 +486,5 @@ fn leave_out(session: &mut Session, path: &str, why: &str) {
 
 /// The channel in which the message in hand was written; empty for work that comes from none.
 pub(super) fn channel<'a>(context: &Context<'a>) -> &'a str {
-    match &context.delivery.message.work {
-        Work::Prompt(prompt) => &prompt.membership.channel,
-        Work::Build(build) => &build.channel,
-        _ => "",
-    }
+    context.delivery.channel()
 }

@@ -6,13 +6,17 @@
 
 use super::Context;
 use crate::records::given_secrets::{GivenNetwork, GivenSecrets, Withheld};
+use crate::records::sandbox::{InUse, Phase};
 use crate::records::session::Session;
 use crate::tenant::commands::Command;
-use crate::tenant::project_networks::{NetworkAccess, project_revision};
-use crate::tenant::project_secrets::{is_foreign, repository_of};
+use crate::tenant::project_networks::{NetworkAccess, revision_of};
+use crate::tenant::project_secrets::{is_closed, is_foreign, project_in, repository_of};
 
 /// Why a checkout has none of the project's secrets.
 const FOREIGN: &str = "The project's secrets are not given here: a commit by its id, a pull request from outside, or a snapshot may hold anybody's work.";
+
+/// Why a clone from inside has none of them.
+const CLOSED: &str = "The project's secrets are not given here: no manager has opened the repository in this channel.";
 
 /// What the agent is told when nothing is left of what it was told before.
 const TAKEN_BACK: &str = "(What you were told about the project's secrets and network no longer holds: it has no secrets here, and its network is not limited.)";
@@ -20,13 +24,42 @@ const TAKEN_BACK: &str = "(What you were told about the project's secrets and ne
 /// Whether the server does not have the present secrets.
 pub(super) fn is_stale(session: &Session, context: &Context<'_>) -> bool {
     let sandbox = &session.sandbox;
-    // Others may work in it, and it gets none.
-    if sandbox.is_shared() || session.observed.sandbox.project.are_secrets_given {
+    if session.observed.sandbox.project.are_secrets_given {
         return false;
     }
-    let wanted = project_revision(context.settings, sandbox);
+    // Others may work in it, and it gets none: its server may have some from before it had a name.
+    if sandbox.is_shared() {
+        let given = sandbox.project.secrets.as_ref();
+        return given.is_some_and(|given| !given.given.is_empty()) && !is_needed(session);
+    }
+    let settings = context.settings;
+    let secrets_of = project_in(sandbox, &settings.repositories, context.delivery.place());
+    let network_of = repository_of(sandbox);
+    let wanted = revision_of(settings, secrets_of.as_deref(), network_of.as_deref());
     let given = sandbox.project.secrets.as_ref().map_or("", |given| &given.revision);
     wanted != given
+}
+
+/// Whether other threads work with the server.
+fn is_needed(session: &Session) -> bool {
+    let sandbox = &session.sandbox;
+    let is_others = |one: &InUse| one.thread != session.thread && !one.left;
+    // Nobody does while it is being brought up.
+    sandbox.phase == Phase::Active && sandbox.sharing.in_use.iter().any(is_others)
+}
+
+/// Whether the agent could read secrets of the project.
+pub(super) fn could_be_read(session: &Session) -> bool {
+    let given = session.sandbox.project.secrets.as_ref().map(|secrets| &secrets.given);
+    given.is_some_and(|given| given.iter().any(|one| one.hosts.is_empty()))
+}
+
+/// Identifies what set-up steps that begin now can read of the project's secrets.
+pub(super) fn of_set_up(session: &Session, context: &Context<'_>) -> String {
+    let settings = context.settings;
+    let place = context.delivery.place();
+    let secrets_of = project_in(&session.sandbox, &settings.repositories, place);
+    secrets_of.map_or_else(String::new, |of| settings.project_secrets.read_by_set_up(&of))
 }
 
 /// A server was started with these.
@@ -56,10 +89,15 @@ fn name(session: &Session) -> Option<String> {
 pub(super) fn for_people(session: &Session, context: &Context<'_>) -> Option<String> {
     let sandbox = &session.sandbox;
     let has_some = |repository: String| context.settings.project_secrets.of(&repository).is_some();
-    let foreign = (is_foreign(sandbox) && repository_of(sandbox).is_some_and(has_some))
-        .then(|| FOREIGN.to_owned());
+    let why = if is_foreign(sandbox) {
+        Some(FOREIGN)
+    } else {
+        let place = context.delivery.place();
+        is_closed(sandbox, &context.settings.repositories, place).then_some(CLOSED)
+    };
+    let none = why.filter(|_| repository_of(sandbox).is_some_and(has_some)).map(str::to_owned);
     let given = given_for_people(session);
-    let said: Vec<String> = foreign.into_iter().chain(given).collect();
+    let said: Vec<String> = none.into_iter().chain(given).collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
 

@@ -5,7 +5,7 @@
 //! told.
 //! Deliberately absent: agents that work outside of their sandbox.
 
-use super::{Context, Next, build, forge, provision, record, words};
+use super::{Context, Next, build, forge, provision, record, secrets, words};
 use crate::base::limits::SetUpLimits;
 use crate::protocol::effect::{
     Effect, ForgeEffect, ProjectWork, RecipeAt, SandboxEffect, SetUpBounds,
@@ -193,7 +193,8 @@ pub(super) fn recipe_read(session: &mut Session, found: FoundRecipe, context: &C
         return;
     };
     let key = image.map(|image| BuildKey::of(&image, &recipe.text(), &locks));
-    let mut set_up = SetUp { key, ..SetUp::begin(*recipe, commit, ticks, context.now_ms) };
+    let secrets = secrets::of_set_up(session, context);
+    let mut set_up = SetUp { key, secrets, ..SetUp::begin(*recipe, commit, ticks, context.now_ms) };
     if let Some(commit) = build::done_at(session, &set_up) {
         set_up.was_done(commit, context.now_ms);
     }
@@ -208,6 +209,7 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
         turn.tries.server_restarts = 0;
     }
     let limits = &context.delivery.limits.set_up;
+    let secrets = secrets::of_set_up(session, context);
     let Some(set_up) =
         session.sandbox.project.set_up.as_mut().filter(|set_up| set_up.over_ms.is_none())
     else {
@@ -215,7 +217,7 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
     };
     // The first look may come long after the set-up was wanted.
     if seen.has_begun {
-        set_up.begun_ms = context.now_ms;
+        (set_up.begun_ms, set_up.secrets) = (context.now_ms, secrets);
     }
     let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
     if build::is_build(context) {

@@ -1,7 +1,7 @@
 //! Shared sandboxes: how one gets a name, how a thread joins and leaves it, which thread works in the common checkout,
 //! and which threads are told what happened to it.
 
-use super::{Context, Next, finish, notice, record, stray_run, words};
+use super::{Context, Next, finish, notice, record, secrets, stray_run, words};
 use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect};
@@ -193,7 +193,7 @@ pub(super) fn name(
     }
     if record::has_ended(session, &context.delivery.message.id) {
         let word = match &session.sandbox.sharing.name {
-            Some(there) if there == name => words::named(name, &session.thread),
+            Some(there) if there == name => named(session, name),
             _ => words::name_taken(name),
         };
         return notice::once(session, &word, context);
@@ -205,7 +205,7 @@ pub(super) fn name(
         return end(session, words::PRIVATE_NOT_SHARED, context);
     }
     if session.sandbox.sharing.name.as_ref() == Some(name) {
-        let word = words::named(name, &session.thread);
+        let word = named(session, name);
         return end(session, &word, context);
     }
     match session.observed.sandbox.name_found.clone() {
@@ -219,8 +219,19 @@ pub(super) fn name(
     give_name(session, name);
     join(session, context);
     record::arm(session, context);
-    let word = words::named(name, &session.thread);
+    let word = named(session, name);
     end(session, &word, context)
+}
+
+/// What the person is told. Its server is started again without the project's secrets before others use it, but files
+/// stay.
+fn named(session: &Session, name: &SandboxName) -> String {
+    let word = words::named(name, &session.thread);
+    if secrets::could_be_read(session) {
+        format!("{word} {}", words::SECRETS_ON_DISK)
+    } else {
+        word
+    }
 }
 
 /// A person connects the thread to another sandbox.

@@ -270,6 +270,10 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
     Some(if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) })
 }
 
+/// Said to the person who names a sandbox whose agent could read secrets.
+pub const SECRETS_ON_DISK: &str =
+    "The agent here could read secrets of the project: their values may be in its files.";
+
 /// A sandbox with a private repository belongs to its thread alone.
 pub const PRIVATE_NOT_SHARED: &str = "A private repository is in this sandbox, so it gets no name: anybody who knew the name could use it.";
 
