@@ -38,7 +38,8 @@ impl Lane<'_> {
         };
         // A turn runs again once. Somebody whose budget that did not raise may have pressed before.
         if is_over {
-            const PRESSED: &str = "Somebody has already pressed this. The newest card below is the one that counts.";
+            const PRESSED: &str =
+                "Somebody has already pressed this. The newest card below is the one that counts.";
             return self.chat.answer(&control.reply, PRESSED).await;
         }
         let said = AgainWords::of(&outcome, prompt.task());

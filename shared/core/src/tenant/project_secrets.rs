@@ -626,10 +626,8 @@ mod tests {
         let mut lists = Repositories::default();
         lists.open(Some("C1"), "acme/api".to_owned());
         let of = |repo: &str, place: (Option<&BoundForge>, &str)| {
-            let project = SandboxProject {
-                repo: Some(repo.to_owned()),
-                ..SandboxProject::default()
-            };
+            let project =
+                SandboxProject { repo: Some(repo.to_owned()), ..SandboxProject::default() };
             let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
             project_in(&sandbox, &lists, place)
         };

@@ -287,11 +287,8 @@ fn turn_that_another_message_ends_is_settled() {
 
 #[test]
 fn refused_turn_pays_for_no_idle_time() {
-    let budgets = Budgets {
-        person_day: Some(10 * DOLLAR),
-        month: Some(300 * DOLLAR),
-        ..Budgets::default()
-    };
+    let budgets =
+        Budgets { person_day: Some(10 * DOLLAR), month: Some(300 * DOLLAR), ..Budgets::default() };
     let world = costing(budgets, CENT);
     world.with(|s| s.limits.budget.sandbox_hour_cents = 60);
     assert_eq!(ask(&world, "m1"), Outcome::Answered);

@@ -437,13 +437,8 @@ fn withdrawn_or_refused_prompt_moves_nobody() {
     // Nor is the stopped one told that there is no such sandbox.
     world.with(|s| s.flags.cancelled.insert("o4".into(), person("bob")));
     assert_eq!(moves_nobody("o4", wants("side", None)), stopped);
-    let queued = Queued {
-        by: person("ann"),
-        accepted_at_ms: 1,
-        card: None,
-        refused: true,
-        prompt: None,
-    };
+    let queued =
+        Queued { by: person("ann"), accepted_at_ms: 1, card: None, refused: true, prompt: None };
     world.with(|s| s.flags.queued.insert("o5".into(), queued));
     let full = Outcome::Failed { reason: words::QUEUE_FULL.to_owned() };
     assert_eq!(moves_nobody("o5", there.clone()), full);
