@@ -349,6 +349,8 @@ pub enum Outgoing {
         files: Vec<OutgoingFile>,
         /// Number of the repository's workflows that a push may start.
         workflows: u32,
+        /// The branch into which it is to go does not have all commits that were brought.
+        has_others: bool,
     },
     /// It has the files that the forge has.
     Unchanged,

@@ -37,8 +37,13 @@ pub(super) fn holds(world: &Fake, commit: &str) {
     let files = vec![OutgoingFile { path: "a.txt".to_owned(), how: OutgoingChange::Added }];
     let subject = "Add the page".to_owned();
     world.with(|s| {
-        s.outgoing =
-            Some(Outgoing::Ready { commit: commit.to_owned(), subject, files, workflows: 2 });
+        s.outgoing = Some(Outgoing::Ready {
+            commit: commit.to_owned(),
+            subject,
+            files,
+            workflows: 2,
+            has_others: false,
+        });
     });
 }
 

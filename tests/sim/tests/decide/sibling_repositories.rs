@@ -40,6 +40,7 @@ fn work_in_lib(commit: &str) -> Outgoing {
         subject: "Add the part".to_owned(),
         files: vec![OutgoingFile { path: "b.txt".to_owned(), how: OutgoingChange::Added }],
         workflows: 0,
+        has_others: false,
     }
 }
 
