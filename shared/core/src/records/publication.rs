@@ -20,6 +20,9 @@ pub const FILES_MAX: usize = 500;
 pub struct Publication {
     /// Short name of the branch. Bobbin pushes no other.
     pub branch: String,
+    /// The forge's id of its repository; 0 if it is unknown.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub repository: u64,
     /// The commit to which Bobbin moved it last; `None` before the first push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed: Option<String>,
@@ -50,6 +53,11 @@ pub struct Publication {
     /// The last merge of its base into it that a person had Bobbin ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<BranchUpdate>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_unknown(repository: &u64) -> bool {
+    *repository == 0
 }
 
 /// The base is merged into a branch by the forge, which takes its time.
@@ -138,6 +146,30 @@ impl Published {
             self.beside.len() - 1
         });
         &mut self.beside[place].publication
+    }
+
+    /// The thread's own repository is this one from now on: what was published of the one before goes on beside it, and
+    /// what was published of this one goes on as the thread's own.
+    pub fn turn_own_to(&mut self, repository: u64) {
+        if let Some(own) = &mut self.publication {
+            if own.repository == 0 {
+                let watched = own.watch.as_ref().map(|watch| watch.repository.id);
+                own.repository = watched.unwrap_or(repository);
+            }
+            if own.repository == repository {
+                return;
+            }
+        }
+        if let Some(before) = self.publication.take().filter(Publication::is_at_forge) {
+            let id = before.repository;
+            self.beside.retain(|one| one.repository != id);
+            // Its checkout is gone: nothing of what was shown can be pushed any more.
+            let publication = Publication { shown: None, ..before };
+            self.beside.push(PublishedBeside { repository: id, publication });
+        }
+        let known = self.beside.iter().position(|one| one.repository == repository);
+        let own = known.map(|place| self.beside.remove(place).publication);
+        self.publication = own.map(|own| Publication { repository, ..own });
     }
 
     /// What comes next begins a new branch.
@@ -459,11 +491,20 @@ impl Publication {
         self.has_ended && self.watch.is_none()
     }
 
-    /// A publication on this branch, with nothing pushed yet.
+    /// Whether something of it is, or may be, at the forge.
+    const fn is_at_forge(&self) -> bool {
+        self.pushed.is_some()
+            || !self.unheard.is_empty()
+            || self.pull_request.is_some()
+            || self.watch.is_some()
+    }
+
+    /// A publication of this repository on this branch, with nothing pushed yet.
     #[must_use]
-    pub const fn new(branch: String) -> Self {
+    pub const fn new(repository: u64, branch: String) -> Self {
         Self {
             branch,
+            repository,
             pushed: None,
             unheard: Vec::new(),
             theirs: None,
@@ -621,6 +662,38 @@ mod tests {
         published.waits(&id, 22);
         assert_eq!([23, 24].map(|receive| published.tries(&id, receive)), [1, 2]);
         assert_eq!(published.tries(&"p-2".into(), 7), 2);
+    }
+
+    #[test]
+    fn publication_goes_on_with_its_repository() {
+        let pushed = |repository, branch: &str| Publication {
+            pushed: Some("a".repeat(40)),
+            shown: Some(Proposal {
+                commit: "b".repeat(40),
+                subject: String::new(),
+                body: String::new(),
+            }),
+            ..Publication::new(repository, branch.to_owned())
+        };
+        let branch = |published: &Published, beside| {
+            published.of(beside).map(|publication| publication.branch.clone())
+        };
+        let api = Some(pushed(0, "bobbin/api"));
+        let mut published = Published { publication: api, ..Published::default() };
+        published.turn_own_to(42);
+        assert_eq!(published.publication.as_ref().map(|own| own.repository), Some(42));
+        published.turn_own_to(43);
+        assert_eq!(published.publication, None);
+        assert_eq!(published.of(Some(42)).map(|api| api.shown.is_some()), Some(false));
+        published.publication = Some(pushed(43, "bobbin/web"));
+        published.turn_own_to(42);
+        assert_eq!(branch(&published, None).as_deref(), Some("bobbin/api"));
+        assert_eq!(branch(&published, Some(43)).as_deref(), Some("bobbin/web"));
+        assert_eq!(published.beside.len(), 1);
+        // What was only shown is nothing to go on with.
+        published.publication = Some(Publication::new(42, "bobbin/shown".to_owned()));
+        published.turn_own_to(44);
+        assert_eq!((published.publication.is_none(), published.beside.len()), (true, 1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const BASE: &str = "1111111111111111111111111111111111111111";
 const OF_LIB: &str = "cccccccccccccccccccccccccccccccccccccccc";
 const LIB: u64 = 43;
 
-fn at_forge(world: &Fake, name: &str, id: u64) {
+pub(super) fn at_forge(world: &Fake, name: &str, id: u64) {
     let repository = ForgeRepository { id, ..repository(name, true) };
     let found = FoundRepository::Here { repository, size_kb: 0 };
     world.with(|s| s.at_forge_too.insert(name.to_owned(), found));

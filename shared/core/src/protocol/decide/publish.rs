@@ -368,7 +368,8 @@ fn show(
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
     let publication = session.publication_or(|| {
-        Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
+        let hash = digest(&["branch", &thread, id]);
+        Publication::new(repository.id, publication::branch(&proposal.subject, &hash))
     });
     publication.shown = Some(proposal.clone());
     if fixed_by.is_some() && publication.pushed.as_ref() == Some(&proposal.commit) {
