@@ -523,28 +523,42 @@ impl Publication {
 /// before every push.
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
-    const FILES: [&str; 34] = [
+    const FILES: [&str; 55] = [
+        "action.yaml",
+        "action.yml",
         "agents.md",
+        "appveyor.yml",
+        "azure-pipelines.yml",
+        "bitbucket-pipelines.yml",
         "build.gradle",
         "build.gradle.kts",
+        "build.rs",
+        "buildspec.yml",
         "bun.lock",
         "bun.lockb",
         "cargo.lock",
         "cargo.toml",
         "claude.md",
+        "cloudbuild.yaml",
+        "cloudbuild.yml",
+        "cmakelists.txt",
         "codeowners",
         "composer.json",
         "composer.lock",
+        "conftest.py",
         "deno.json",
         "deno.lock",
-        "dockerfile",
         "gemfile",
         "gemfile.lock",
         "gemini.md",
         "go.mod",
         "go.sum",
+        "gradlew",
+        "gradlew.bat",
+        "jenkinsfile",
         "justfile",
         "makefile",
+        "noxfile.py",
         "opencode.json",
         "opencode.jsonc",
         "package-lock.json",
@@ -555,15 +569,33 @@ pub fn is_protected(path: &str) -> bool {
         "poetry.lock",
         "pom.xml",
         "pyproject.toml",
+        "rakefile",
+        "settings.gradle",
+        "settings.gradle.kts",
+        "setup.cfg",
         "setup.py",
+        "taskfile.yaml",
+        "taskfile.yml",
+        "tox.ini",
         "uv.lock",
         "yarn.lock",
+    ];
+    /// Beginnings and ends of names.
+    const NAMES: [(&str, &str); 7] = [
+        ("", ".dockerfile"),
+        ("compose", ".yaml"),
+        ("compose", ".yml"),
+        ("docker-compose", ".yaml"),
+        ("docker-compose", ".yml"),
+        ("dockerfile", ""),
+        ("requirements", ".txt"),
     ];
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
     path.split('/').any(|part| part.starts_with('.'))
         || FILES.contains(&name)
-        || (name.starts_with("requirements") && name.ends_with(".txt"))
+        || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
+        || format!("/{path}").contains("/gradle/wrapper/")
 }
 
 /// A subject of a pull request: one line within the bound.
@@ -609,21 +641,45 @@ fn cut(text: &str, chars_max: usize) -> (String, &'static str) {
 }
 
 fn harmless(text: &str) -> String {
+    let text: Vec<char> = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
     let mut out = String::with_capacity(text.len());
-    let mut before = ' ';
-    for c in text.chars() {
+    for (at, c) in text.iter().enumerate() {
         match c {
             '@' => out.push_str("@\u{200b}"),
             '#' => out.push_str("#\u{200b}"),
             '<' => out.push_str("&lt;"),
+            '&' if begins_entity(&text[at + 1..]) => out.push_str("&amp;"),
             // Everybody who reads it would fetch the image.
-            '[' if before == '!' => out.push_str("\u{200b}["),
-            c if c != '\n' && c.is_control() => continue,
-            c => out.push(c),
+            '[' if text[..at].last() == Some(&'!') => out.push_str("\u{200b}["),
+            '-' | '/' if begins_reference(&text[..=at], text.get(at + 1)) => {
+                out.push(*c);
+                out.push('\u{200b}');
+            }
+            c => out.push(*c),
         }
-        before = c;
     }
     out
+}
+
+/// Whether this, after an `&`, stands for a character: `commat;` for one that mentions people.
+fn begins_entity(after: &[char]) -> bool {
+    let name = after.iter().take_while(|c| c.is_ascii_alphanumeric()).count();
+    name > 0 && after.get(name) == Some(&';')
+}
+
+/// Whether what comes next would name an issue: as in `GH-12`, or in its address.
+fn begins_reference(before: &[char], next: Option<&char>) -> bool {
+    // Longer than each of these.
+    const END_CHARS: usize = 16;
+    // A backslash is not shown.
+    let end = before.iter().rev().filter(|c| **c != '\\').take(END_CHARS);
+    let end: Vec<char> = end.map(char::to_ascii_lowercase).collect();
+    let end: String = end.into_iter().rev().collect();
+    let word = end.strip_suffix("gh-");
+    let is_short = word.is_some_and(|before| !before.ends_with(char::is_alphanumeric));
+    let is_address = ["/issues/", "/pull/", "/discussions/"].iter().any(|one| end.ends_with(one));
+    let is_number = next.is_some_and(char::is_ascii_digit);
+    end.ends_with("github.com/") || (is_number && (is_short || is_address))
 }
 
 /// The branch of a thread's work: `bobbin/` with words of the subject, and a hash of thread and message.
@@ -707,6 +763,23 @@ mod tests {
     }
 
     #[test]
+    fn quoted_words_name_no_issue() {
+        for (said, shown) in [
+            ("&commat;team", "&amp;commat;team"),
+            ("&com\u{7}mat;team", "&amp;commat;team"),
+            ("&#64;team &num;12", "&#\u{200b}64;team &amp;num;12"),
+            ("a && b; &str; &amp;", "a && b; &amp;str; &amp;amp;"),
+            ("GH-12, gh-1 (GH\\-3)", "GH-\u{200b}12, gh-\u{200b}1 (GH\\-\u{200b}3)"),
+            ("high-5 GH-x", "high-5 GH-x"),
+            ("https://GitHub.com/acme/api", "https://GitHub.com/\u{200b}acme/api"),
+            ("https://git.acme.dev/a/b/pull/12", "https://git.acme.dev/a/b/pull/\u{200b}12"),
+            ("docs/issues/list and src/main.rs", "docs/issues/list and src/main.rs"),
+        ] {
+            assert_eq!(inert(said, 100), shown, "{said}");
+        }
+    }
+
+    #[test]
     fn inert_words_suggest_no_commit() {
         let said = "Use `a`:\n```suggestion\nb @c\n```\n> ~~~ Suggestion\n12345";
         assert_eq!(inert(said, 100), "Use `a`:\n```\nb @\u{200b}c\n```\n> ~~~\n12345");
@@ -724,10 +797,27 @@ mod tests {
             "CODEOWNERS",
             "AGENTS.md",
             "requirements-dev.txt",
+            "Jenkinsfile",
+            "azure-pipelines.yml",
+            "tools/setup/action.yml",
+            "gradlew",
+            "app/gradle/wrapper/gradle-wrapper.properties",
+            "native/build.rs",
+            "tests/conftest.py",
+            "docker-compose.test.yml",
+            "Dockerfile.ci",
+            "images/web.Dockerfile",
         ] {
             assert!(is_protected(path), "{path}");
         }
-        for path in ["src/main.rs", "package.json.md", "github/a.yml", "docs/agents.rs"] {
+        for path in [
+            "src/main.rs",
+            "package.json.md",
+            "github/a.yml",
+            "docs/agents.rs",
+            "docs/gradle/wrapper.md",
+            "src/build.rs.md",
+        ] {
             assert!(!is_protected(path), "{path}");
         }
     }
