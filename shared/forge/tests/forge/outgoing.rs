@@ -240,7 +240,7 @@ async fn stray_and_missing_commits_are_refused() {
     let refusal = read(&world, base, head, pack_of(&place, &objects)).await.unwrap_err();
     assert!(refusal.contains("commits that are not part of the work"), "{refusal}");
     let refusal = read(&world, base, stray, place.pack(Some(base), head)).await.unwrap_err();
-    assert!(refusal.starts_with("The newest commit is not among"), "{refusal}");
+    assert!(refusal.starts_with("The sandbox did not send the newest commit."), "{refusal}");
     assert!(world.lines().is_empty(), "the forge is not asked for what is refused");
     let refusal =
         read(&world, base, head, pack_of(&place, &format!("{head}\n"))).await.unwrap_err();
