@@ -6,7 +6,7 @@
 //! backticks, which would end a block of code, is `ˋ`.
 
 use bobbin_core::base::names::is_short_name;
-use bobbin_core::records::card::{OfferOfAll, PublishOffer, Review};
+use bobbin_core::records::card::{OfferOfAll, OthersCommits, PublishOffer, Review};
 use bobbin_core::records::control::{PublishStep, ShowOf};
 use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use bobbin_core::text::{shorten, visible};
@@ -216,7 +216,15 @@ pub(crate) fn warnings(review: &Review) -> Vec<String> {
     let public = review
         .is_public
         .then(|| "The repository is public: everybody can read what is published.".to_owned());
-    workflows.into_iter().chain(public).collect()
+    let others = review.others.map(|others| match others {
+        OthersCommits::Pull(number) => {
+            format!("Contains the commits of pull request #{number}, by others.")
+        }
+        OthersCommits::Unmerged => {
+            "Contains commits of others, which the branch does not have.".to_owned()
+        }
+    });
+    others.into_iter().chain(workflows).chain(public).collect()
 }
 
 #[cfg(test)]
@@ -250,6 +258,7 @@ pub(crate) mod tests {
             offer: PublishOffer::Open,
             all: None,
             is_draft: true,
+            others: None,
         }
     }
 

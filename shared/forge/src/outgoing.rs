@@ -2,8 +2,10 @@
 //!
 //! Promised: the newest commit and every other of the pack follow the commit that was brought, and no other of the
 //! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is
-//! refused; a workflow that changes is refused; calls, memory and time are bounded. Deliberately absent: what commits
-//! between the first and the last had in them, which the forge shows beside the pull request.
+//! refused; a workflow that changes is refused; calls, memory and time are bounded. What the commit that was brought
+//! has and that branch does not (somebody's pull request) is published with the work, and so listed and refused as the
+//! work's. Deliberately absent: what commits between the first and the last had in them, which the forge shows beside
+//! the pull request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,7 +47,7 @@ pub struct Compared {
     pub base: ObjectId,
     /// The newest commit of the branch into which the work is to go that the work has: `base`, if none was merged.
     pub from: ObjectId,
-    /// Where that branch is; `None`: nothing of it was merged into the work.
+    /// Where that branch is; `None`: `base` is on it, and nothing of it was merged into the work.
     pub into: Option<ObjectId>,
     /// The commit of the forge's since which changes are listed apart.
     pub since: Option<ObjectId>,
@@ -70,6 +72,8 @@ pub struct OutgoingWork {
     pub since: Vec<OutgoingFile>,
     /// Number of workflows that the repository has.
     pub workflows: u32,
+    /// The branch into which it is to go does not have all commits that were brought.
+    pub has_others: bool,
     /// Its commits.
     pub commits: BTreeSet<ObjectId>,
     /// The pack that was read.
@@ -126,7 +130,13 @@ pub async fn read(
     };
     let (tree, subject, merged) = follow(&pack, compared, head)?;
     let Compared { base, from, into, since } = compared;
-    if base != from {
+    // What the branch has of the commit that was brought.
+    let mut common = *base;
+    if base == from {
+        if let Some(into) = into.as_ref().filter(|into| *into != base) {
+            common = in_common(forge, at, base, into).await?;
+        }
+    } else {
         // What is compared with is a claim of the sandbox: it has to lie between the commit that was brought and the
         // branch, and everything of the branch that the work has has to come before it.
         let Some(into) = into else { return refused(elsewhere(base)) };
@@ -148,7 +158,11 @@ pub async fn read(
         entries: 0,
         files: Vec::new(),
     };
-    let was = walk.go(*from, tree).await?;
+    let has_others = common != *base;
+    if has_others && walk.is_same(*base, tree).await? {
+        return Ok(None);
+    }
+    let was = walk.go(if has_others { common } else { *from }, tree).await?;
     let workflows = walk.workflows(was).await?;
     let mut files = walk.sorted();
     let mut changed = Vec::new();
@@ -157,7 +171,7 @@ pub async fn read(
         changed = walk.listed_since(*since, tree).await?;
         // Files of the pushed branch that are again what they were before it: somebody's work may be undone.
         if changed.iter().any(|one| !files.iter().any(|file| file.path == one.path)) {
-            let pushed = walk.listed_since(*base, *since).await?;
+            let pushed = walk.listed_since(common, *since).await?;
             let is_undone = |one: &&OutgoingFile| {
                 let is = |file: &OutgoingFile| file.path == one.path;
                 !files.iter().any(is) && pushed.iter().any(is)
@@ -179,6 +193,7 @@ pub async fn read(
         files,
         since: changed,
         workflows,
+        has_others,
         commits,
         pack: pack.into_bytes(),
     }))
@@ -199,6 +214,25 @@ async fn comes_before(
     }
 }
 
+/// The newest commit of the branch that the commit that was brought has in its history.
+async fn in_common(
+    forge: &dyn Forge,
+    at: &RepositoryAt,
+    base: &ObjectId,
+    into: &ObjectId,
+) -> Result<ObjectId, NotOutgoing> {
+    match forge.merge_base(at, base, into).await {
+        Ok(found) => Ok(found),
+        Err(error) if error.kind == ForgeErrorKind::NotFound => {
+            let short = &base.to_string()[..7];
+            refused(format!(
+                "The branch into which the work is to go has no commit in common with {short}, the commit that was brought."
+            ))
+        }
+        Err(error) => Err(NotOutgoing::Failed(error)),
+    }
+}
+
 /// Checks that the pack's commits lead to `head` from the commits that the work may begin at, and from nowhere else.
 /// Returns the root folder of the newest, the subject of the first, and other commits at which the pack begins.
 fn follow(
@@ -207,6 +241,7 @@ fn follow(
     head: &ObjectId,
 ) -> Result<(ObjectId, String, Vec<ObjectId>), NotOutgoing> {
     let Compared { base, from, .. } = compared;
+    let has_merged = base != from;
     let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit).count();
     if commits > COMMITS_MAX {
         return refused(
@@ -230,7 +265,7 @@ fn follow(
                 open.extend(commit.parents);
             }
             None if id == *base || id == *from => {}
-            None if compared.into.is_some() && merged.len() < MERGES_MAX => merged.push(id),
+            None if has_merged && merged.len() < MERGES_MAX => merged.push(id),
             None => return refused(elsewhere(base)),
         }
     }
@@ -301,6 +336,13 @@ impl Walk<'_> {
             level = self.go_down(&level).await?;
         }
         Ok(was)
+    }
+
+    /// Whether two roots are equal; the first may be named by a commit of the forge's.
+    async fn is_same(&self, base: ObjectId, head: ObjectId) -> Result<bool, NotOutgoing> {
+        let top = Folder { path: Vec::new(), depth: 0, base: Some(base), head: Some(head) };
+        let (was, is) = self.listed(&top).await?;
+        Ok(was == is)
     }
 
     /// The files in which two roots of the forge's or the pack's differ; empty if that is too much to be listed.

@@ -152,7 +152,13 @@ impl SimThread {
             return Outgoing::Unchanged;
         };
         let file = OutgoingFile { path: "a".to_owned(), how: OutgoingChange::Added };
-        Outgoing::Ready { commit, subject: "Add a".to_owned(), files: vec![file], workflows: 0 }
+        Outgoing::Ready {
+            commit,
+            subject: "Add a".to_owned(),
+            files: vec![file],
+            workflows: 0,
+            has_others: false,
+        }
     }
 
     /// The call that moves a branch, as it is sent now; otherwise what its sender finds first.

@@ -131,8 +131,9 @@ impl Sandboxes {
         let pushed = pushed.and_then(|commit| commit.parse().ok());
         let read = self.read_work(forge, target, carried, wanted, pushed).await;
         let outgoing = match read {
-            Ok((commit, OutgoingWork { subject, files, workflows, .. })) => {
-                Outgoing::Ready { commit: commit.to_string(), subject, files, workflows }
+            Ok((commit, OutgoingWork { subject, files, workflows, has_others, .. })) => {
+                let commit = commit.to_string();
+                Outgoing::Ready { commit, subject, files, workflows, has_others }
             }
             Err(NotRead::Unchanged) => Outgoing::Unchanged,
             Err(NotRead::Changed) => Outgoing::Refused { why: MOVING.to_owned() },
@@ -249,28 +250,10 @@ impl Sandboxes {
         // They are replaced the next time, if this fails.
         let folder = BTreeMap::from([(OUT.to_owned(), out)]);
         let _ = self.provider.exec(&sandbox, END_SCRIPT, &folder, END_WITHIN).await;
-        let into = self.newest_of(forge, &place, carried, from != base).await?;
-        let compared = Compared { base, from, into, since };
+        let into = newest_of(forge, &place, &carried.repository.branch).await?;
+        let compared = Compared { base, from, into: Some(into), since };
         let work = outgoing::read(forge, &place, &compared, &head, pack).await?;
         Ok((head, work.ok_or(NotRead::Unchanged)?))
-    }
-
-    /// The commit of the base branch, if that is wanted.
-    async fn newest_of(
-        &self,
-        forge: &dyn Forge,
-        place: &RepositoryAt,
-        carried: &Carried,
-        is_wanted: bool,
-    ) -> Result<Option<ObjectId>, NotRead> {
-        let Ok(name) = RefName::branch(&carried.repository.branch) else {
-            return Ok(None);
-        };
-        if !is_wanted {
-            return Ok(None);
-        }
-        let refs = forge.refs(place, &[name.as_str().to_owned()]).await?;
-        Ok(refs.refs.get(name.as_str()).map(|found| found.commit()))
     }
 
     /// The files of the script, one after the other.
@@ -289,6 +272,21 @@ impl Sandboxes {
         }
         Ok(pack)
     }
+}
+
+/// Where the branch is into which the work is to go; if it is gone, where the default branch is.
+async fn newest_of(
+    forge: &dyn Forge,
+    place: &RepositoryAt,
+    branch: &str,
+) -> Result<ObjectId, NotRead> {
+    let gone = || {
+        NotRead::Refused(format!("The branch {branch:?}, into which the work is to go, is gone."))
+    };
+    let name = RefName::branch(branch).map_err(|_| gone())?;
+    let refs = forge.refs(place, &[name.as_str().to_owned()]).await?;
+    let found = refs.refs.get(name.as_str()).or_else(|| refs.refs.get("HEAD"));
+    found.map(|found| found.commit()).ok_or_else(gone)
 }
 
 fn place(repository: &ForgeRepository) -> Result<RepositoryAt, NotRead> {

@@ -2,10 +2,10 @@
 
 use bobbin_app::sandboxes::Moving;
 use bobbin_core::protocol::event::{Event, NotCloned};
-use bobbin_core::records::carried::Carried;
+use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::drafted_review::FILE_BYTES_MAX;
 use bobbin_core::records::given_pull::GivenPull;
-use bobbin_core::records::publication::{Outgoing, PullRequestState, PushEnd};
+use bobbin_core::records::publication::{Outgoing, OutgoingFile, PullRequestState, PushEnd};
 use reqwest::Method;
 use serde_json::json;
 
@@ -123,6 +123,106 @@ async fn work_leaves_the_pull_requests_branch_alone() {
     place.pull("feature");
     assert_eq!(at(&place, "HEAD"), head);
     assert_eq!(given(&place, 1).await.1, head);
+}
+
+async fn read(place: &Place, carrier: &Carrier, there: &Carried) -> Outgoing {
+    let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
+    let read = sandboxes.read_outgoing(forge, carrier.target(), there, (0, None)).await;
+    match read.unwrap() {
+        Event::OutgoingRead(read) => read,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Sandboxes with the commit of a pull request whose branch takes no work: of a fork, closed, and by the commit's id.
+async fn of_strangers(place: &Place) -> Vec<(Carrier, Carried)> {
+    let (pull, head) = given(place, 1).await;
+    let mut all = Vec::new();
+    let closed = GivenPull { state: PullRequestState::Closed, ..pull.clone() };
+    for pull in [GivenPull { branch: None, ..pull }, closed] {
+        let carrier = Carrier::new();
+        let (there, _) = carried(carrier.carry_pull(place, &pull).await);
+        all.push((carrier, there));
+    }
+    let carrier = Carrier::new();
+    let (there, _) = carried(carrier.carry_at(place, &head).await);
+    all.push((carrier, there));
+    for (_, there) in &all {
+        assert_eq!((there.base.as_ref(), &*there.repository.branch), (Some(&head), "main"));
+    }
+    all
+}
+
+fn signed(files: &[OutgoingFile]) -> String {
+    let each = files.iter().map(|file| format!("{} {}", file.how.sign(), file.path));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_files_are_listed_with_the_work() {
+    let place = requested(2, 100).await;
+    for (number, (carrier, there)) in of_strangers(&place).await.into_iter().enumerate() {
+        assert_eq!(read(&place, &carrier, &there).await, Outgoing::Unchanged);
+        carrier.sh("git commit -q --allow-empty -m Nothing");
+        assert_eq!(read(&place, &carrier, &there).await, Outgoing::Unchanged);
+        carrier.sh("echo work >README.md");
+        let outgoing = read(&place, &carrier, &there).await;
+        let Outgoing::Ready { commit, files, has_others, .. } = outgoing else {
+            panic!("{outgoing:?}");
+        };
+        // What the base has had since is not undone.
+        assert_eq!((signed(&files), has_others), ("M README.md, A page.txt".to_owned(), true));
+        let branch = format!("bobbin/more-{number}");
+        let moving = Moving { branch: &branch, old: None, new: &commit, follows: None };
+        let (sandboxes, target) = (&carrier.sandboxes, carrier.target());
+        let pushed = sandboxes.push_outgoing(&place.forge, target, &there, moving).await.unwrap();
+        assert_eq!(pushed, Event::Pushed(PushEnd::Done { changed: Vec::new() }));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_workflow_is_not_published() {
+    let place = requested(2, 100).await;
+    place.pull("feature");
+    place.sh("mkdir -p .github/workflows && echo 'on: push' >.github/workflows/ci.yml");
+    place.commit("Add a workflow");
+    place.push("feature");
+    for (carrier, there) in of_strangers(&place).await {
+        carrier.sh("echo work >README.md && git add . && git commit -q -m Work");
+        let outgoing = read(&place, &carrier, &there).await;
+        let Outgoing::Refused { why } = outgoing else { panic!("{outgoing:?}") };
+        assert!(why.starts_with(".github/workflows/ci.yml is a workflow"), "{why}");
+        let new = carrier.sh("git rev-parse HEAD").trim().to_owned();
+        let moving = Moving { branch: "bobbin/more-1", old: None, new: &new, follows: None };
+        let (sandboxes, target) = (&carrier.sandboxes, carrier.target());
+        let pushed = sandboxes.push_outgoing(&place.forge, target, &there, moving).await.unwrap();
+        assert_eq!(pushed, Event::Pushed(PushEnd::Refused { why }));
+        // Without it, the rest can be published.
+        carrier.sh("git rm -q -r .github && git commit -q -m 'Leave it out'");
+        let outgoing = read(&place, &carrier, &there).await;
+        assert!(matches!(outgoing, Outgoing::Ready { .. }), "{outgoing:?}");
+    }
+    // In the pull request's own branch it is what the branch has.
+    let carrier = Carrier::new();
+    let (there, _) = carried(carrier.carry_pull(&place, &given(&place, 1).await.0).await);
+    carrier.sh("echo work >README.md");
+    let outgoing = read(&place, &carrier, &there).await;
+    let Outgoing::Ready { files, has_others, .. } = outgoing else { panic!("{outgoing:?}") };
+    assert_eq!((signed(&files), has_others), ("M README.md".to_owned(), false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_into_a_branch_that_is_gone_is_compared_with_the_default_one() {
+    let place = requested(2, 100).await;
+    let (pull, _) = given(&place, 1).await;
+    let carrier = Carrier::new();
+    let (there, _) = carried(carrier.carry_pull(&place, &pull).await);
+    let branch = "gone".to_owned();
+    let there = Carried { repository: ForgeRepository { branch, ..there.repository }, ..there };
+    carrier.sh("echo work >README.md");
+    let outgoing = read(&place, &carrier, &there).await;
+    let Outgoing::Ready { files, has_others, .. } = outgoing else { panic!("{outgoing:?}") };
+    assert_eq!((signed(&files), has_others), ("M README.md, A page.txt".to_owned(), true));
 }
 
 /// What is read of a file that was made by this command in the checkout.

@@ -116,6 +116,17 @@ pub struct Review {
     pub all: Option<OfferOfAll>,
     /// It is opened as a draft.
     pub is_draft: bool,
+    /// Commits that were brought are published with it.
+    pub others: Option<OthersCommits>,
+}
+
+/// Commits below the work that the branch into which it goes does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OthersCommits {
+    /// Those of the pull request with this number.
+    Pull(u64),
+    /// Those of a commit or branch that was asked for.
+    Unmerged,
 }
 
 /// The button that publishes all that was shown of several repositories.

@@ -20,6 +20,9 @@ pub const FILES_MAX: usize = 500;
 pub struct Publication {
     /// Short name of the branch. Bobbin pushes no other.
     pub branch: String,
+    /// The forge's id of its repository; 0 if it is unknown.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub repository: u64,
     /// The commit to which Bobbin moved it last; `None` before the first push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed: Option<String>,
@@ -50,6 +53,11 @@ pub struct Publication {
     /// The last merge of its base into it that a person had Bobbin ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<BranchUpdate>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_unknown(repository: &u64) -> bool {
+    *repository == 0
 }
 
 /// The base is merged into a branch by the forge, which takes its time.
@@ -138,6 +146,30 @@ impl Published {
             self.beside.len() - 1
         });
         &mut self.beside[place].publication
+    }
+
+    /// The thread's own repository is this one from now on: what was published of the one before goes on beside it, and
+    /// what was published of this one goes on as the thread's own.
+    pub fn turn_own_to(&mut self, repository: u64) {
+        if let Some(own) = &mut self.publication {
+            if own.repository == 0 {
+                let watched = own.watch.as_ref().map(|watch| watch.repository.id);
+                own.repository = watched.unwrap_or(repository);
+            }
+            if own.repository == repository {
+                return;
+            }
+        }
+        if let Some(before) = self.publication.take().filter(Publication::is_at_forge) {
+            let id = before.repository;
+            self.beside.retain(|one| one.repository != id);
+            // Its checkout is gone: nothing of what was shown can be pushed any more.
+            let publication = Publication { shown: None, ..before };
+            self.beside.push(PublishedBeside { repository: id, publication });
+        }
+        let known = self.beside.iter().position(|one| one.repository == repository);
+        let own = known.map(|place| self.beside.remove(place).publication);
+        self.publication = own.map(|own| Publication { repository, ..own });
     }
 
     /// What comes next begins a new branch.
@@ -349,6 +381,8 @@ pub enum Outgoing {
         files: Vec<OutgoingFile>,
         /// Number of the repository's workflows that a push may start.
         workflows: u32,
+        /// The branch into which it is to go does not have all commits that were brought.
+        has_others: bool,
     },
     /// It has the files that the forge has.
     Unchanged,
@@ -457,11 +491,20 @@ impl Publication {
         self.has_ended && self.watch.is_none()
     }
 
-    /// A publication on this branch, with nothing pushed yet.
+    /// Whether something of it is, or may be, at the forge.
+    const fn is_at_forge(&self) -> bool {
+        self.pushed.is_some()
+            || !self.unheard.is_empty()
+            || self.pull_request.is_some()
+            || self.watch.is_some()
+    }
+
+    /// A publication of this repository on this branch, with nothing pushed yet.
     #[must_use]
-    pub const fn new(branch: String) -> Self {
+    pub const fn new(repository: u64, branch: String) -> Self {
         Self {
             branch,
+            repository,
             pushed: None,
             unheard: Vec::new(),
             theirs: None,
@@ -480,28 +523,42 @@ impl Publication {
 /// before every push.
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
-    const FILES: [&str; 34] = [
+    const FILES: [&str; 55] = [
+        "action.yaml",
+        "action.yml",
         "agents.md",
+        "appveyor.yml",
+        "azure-pipelines.yml",
+        "bitbucket-pipelines.yml",
         "build.gradle",
         "build.gradle.kts",
+        "build.rs",
+        "buildspec.yml",
         "bun.lock",
         "bun.lockb",
         "cargo.lock",
         "cargo.toml",
         "claude.md",
+        "cloudbuild.yaml",
+        "cloudbuild.yml",
+        "cmakelists.txt",
         "codeowners",
         "composer.json",
         "composer.lock",
+        "conftest.py",
         "deno.json",
         "deno.lock",
-        "dockerfile",
         "gemfile",
         "gemfile.lock",
         "gemini.md",
         "go.mod",
         "go.sum",
+        "gradlew",
+        "gradlew.bat",
+        "jenkinsfile",
         "justfile",
         "makefile",
+        "noxfile.py",
         "opencode.json",
         "opencode.jsonc",
         "package-lock.json",
@@ -512,15 +569,33 @@ pub fn is_protected(path: &str) -> bool {
         "poetry.lock",
         "pom.xml",
         "pyproject.toml",
+        "rakefile",
+        "settings.gradle",
+        "settings.gradle.kts",
+        "setup.cfg",
         "setup.py",
+        "taskfile.yaml",
+        "taskfile.yml",
+        "tox.ini",
         "uv.lock",
         "yarn.lock",
+    ];
+    /// Beginnings and ends of names.
+    const NAMES: [(&str, &str); 7] = [
+        ("", ".dockerfile"),
+        ("compose", ".yaml"),
+        ("compose", ".yml"),
+        ("docker-compose", ".yaml"),
+        ("docker-compose", ".yml"),
+        ("dockerfile", ""),
+        ("requirements", ".txt"),
     ];
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
     path.split('/').any(|part| part.starts_with('.'))
         || FILES.contains(&name)
-        || (name.starts_with("requirements") && name.ends_with(".txt"))
+        || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
+        || format!("/{path}").contains("/gradle/wrapper/")
 }
 
 /// A subject of a pull request: one line within the bound.
@@ -566,21 +641,45 @@ fn cut(text: &str, chars_max: usize) -> (String, &'static str) {
 }
 
 fn harmless(text: &str) -> String {
+    let text: Vec<char> = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
     let mut out = String::with_capacity(text.len());
-    let mut before = ' ';
-    for c in text.chars() {
+    for (at, c) in text.iter().enumerate() {
         match c {
             '@' => out.push_str("@\u{200b}"),
             '#' => out.push_str("#\u{200b}"),
             '<' => out.push_str("&lt;"),
+            '&' if begins_entity(&text[at + 1..]) => out.push_str("&amp;"),
             // Everybody who reads it would fetch the image.
-            '[' if before == '!' => out.push_str("\u{200b}["),
-            c if c != '\n' && c.is_control() => continue,
-            c => out.push(c),
+            '[' if text[..at].last() == Some(&'!') => out.push_str("\u{200b}["),
+            '-' | '/' if begins_reference(&text[..=at], text.get(at + 1)) => {
+                out.push(*c);
+                out.push('\u{200b}');
+            }
+            c => out.push(*c),
         }
-        before = c;
     }
     out
+}
+
+/// Whether this, after an `&`, stands for a character: `commat;` for one that mentions people.
+fn begins_entity(after: &[char]) -> bool {
+    let name = after.iter().take_while(|c| c.is_ascii_alphanumeric()).count();
+    name > 0 && after.get(name) == Some(&';')
+}
+
+/// Whether what comes next would name an issue: as in `GH-12`, or in its address.
+fn begins_reference(before: &[char], next: Option<&char>) -> bool {
+    // Longer than each of these.
+    const END_CHARS: usize = 16;
+    // A backslash is not shown.
+    let end = before.iter().rev().filter(|c| **c != '\\').take(END_CHARS);
+    let end: Vec<char> = end.map(char::to_ascii_lowercase).collect();
+    let end: String = end.into_iter().rev().collect();
+    let word = end.strip_suffix("gh-");
+    let is_short = word.is_some_and(|before| !before.ends_with(char::is_alphanumeric));
+    let is_address = ["/issues/", "/pull/", "/discussions/"].iter().any(|one| end.ends_with(one));
+    let is_number = next.is_some_and(char::is_ascii_digit);
+    end.ends_with("github.com/") || (is_number && (is_short || is_address))
 }
 
 /// The branch of a thread's work: `bobbin/` with words of the subject, and a hash of thread and message.
@@ -622,6 +721,38 @@ mod tests {
     }
 
     #[test]
+    fn publication_goes_on_with_its_repository() {
+        let pushed = |repository, branch: &str| Publication {
+            pushed: Some("a".repeat(40)),
+            shown: Some(Proposal {
+                commit: "b".repeat(40),
+                subject: String::new(),
+                body: String::new(),
+            }),
+            ..Publication::new(repository, branch.to_owned())
+        };
+        let branch = |published: &Published, beside| {
+            published.of(beside).map(|publication| publication.branch.clone())
+        };
+        let api = Some(pushed(0, "bobbin/api"));
+        let mut published = Published { publication: api, ..Published::default() };
+        published.turn_own_to(42);
+        assert_eq!(published.publication.as_ref().map(|own| own.repository), Some(42));
+        published.turn_own_to(43);
+        assert_eq!(published.publication, None);
+        assert_eq!(published.of(Some(42)).map(|api| api.shown.is_some()), Some(false));
+        published.publication = Some(pushed(43, "bobbin/web"));
+        published.turn_own_to(42);
+        assert_eq!(branch(&published, None).as_deref(), Some("bobbin/api"));
+        assert_eq!(branch(&published, Some(43)).as_deref(), Some("bobbin/web"));
+        assert_eq!(published.beside.len(), 1);
+        // What was only shown is nothing to go on with.
+        published.publication = Some(Publication::new(42, "bobbin/shown".to_owned()));
+        published.turn_own_to(44);
+        assert_eq!((published.publication.is_none(), published.beside.len()), (true, 1));
+    }
+
+    #[test]
     fn quoted_words_mention_nobody() {
         assert_eq!(
             quoted("Fixes #12 for @anna\n<!-- hidden -->\u{7}", 100),
@@ -629,6 +760,23 @@ mod tests {
         );
         assert_eq!(quoted("12345", 3), "> 123 …");
         assert_eq!(quoted("![a](https://x)", 100), "> !\u{200b}[a](https://x)");
+    }
+
+    #[test]
+    fn quoted_words_name_no_issue() {
+        for (said, shown) in [
+            ("&commat;team", "&amp;commat;team"),
+            ("&com\u{7}mat;team", "&amp;commat;team"),
+            ("&#64;team &num;12", "&#\u{200b}64;team &amp;num;12"),
+            ("a && b; &str; &amp;", "a && b; &amp;str; &amp;amp;"),
+            ("GH-12, gh-1 (GH\\-3)", "GH-\u{200b}12, gh-\u{200b}1 (GH\\-\u{200b}3)"),
+            ("high-5 GH-x", "high-5 GH-x"),
+            ("https://GitHub.com/acme/api", "https://GitHub.com/\u{200b}acme/api"),
+            ("https://git.acme.dev/a/b/pull/12", "https://git.acme.dev/a/b/pull/\u{200b}12"),
+            ("docs/issues/list and src/main.rs", "docs/issues/list and src/main.rs"),
+        ] {
+            assert_eq!(inert(said, 100), shown, "{said}");
+        }
     }
 
     #[test]
@@ -649,10 +797,27 @@ mod tests {
             "CODEOWNERS",
             "AGENTS.md",
             "requirements-dev.txt",
+            "Jenkinsfile",
+            "azure-pipelines.yml",
+            "tools/setup/action.yml",
+            "gradlew",
+            "app/gradle/wrapper/gradle-wrapper.properties",
+            "native/build.rs",
+            "tests/conftest.py",
+            "docker-compose.test.yml",
+            "Dockerfile.ci",
+            "images/web.Dockerfile",
         ] {
             assert!(is_protected(path), "{path}");
         }
-        for path in ["src/main.rs", "package.json.md", "github/a.yml", "docs/agents.rs"] {
+        for path in [
+            "src/main.rs",
+            "package.json.md",
+            "github/a.yml",
+            "docs/agents.rs",
+            "docs/gradle/wrapper.md",
+            "src/build.rs.md",
+        ] {
             assert!(!is_protected(path), "{path}");
         }
     }

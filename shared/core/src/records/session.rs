@@ -258,6 +258,13 @@ impl Session {
         self.published.of(self.observed.beside)
     }
 
+    /// Of what was published, the part of the thread's present repository is its own.
+    pub fn settle_published(&mut self) {
+        if let Some(carried) = &self.sandbox.project.carried {
+            self.published.turn_own_to(carried.repository.id);
+        }
+    }
+
     /// The same, to be changed.
     pub fn publication_mut(&mut self) -> Option<&mut Publication> {
         self.published.of_mut(self.observed.beside)

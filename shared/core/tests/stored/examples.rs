@@ -335,7 +335,10 @@ fn session(stage: Stage) -> Session {
         untold: untold(),
         published: Published {
             publication: Some(publication()),
-            beside: vec![PublishedBeside { repository: 1_296_270, publication: publication() }],
+            beside: vec![PublishedBeside {
+                repository: 1_296_270,
+                publication: Publication { repository: 1_296_270, ..publication() },
+            }],
             waited: Some(WaitedMessage {
                 id: "p-3".into(),
                 deliveries: 4,
@@ -398,6 +401,7 @@ fn publication() -> Publication {
     let page = "https://github.com/acme/shop/pull/7".to_owned();
     Publication {
         branch: "bobbin/add-the-page-01234567".to_owned(),
+        repository: 1_296_269,
         pushed: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
         unheard: vec!["fedcba9876543210fedcba9876543210fedcba98".to_owned()],
         theirs: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),

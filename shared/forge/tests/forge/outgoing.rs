@@ -15,6 +15,11 @@ use crate::world::{World, at, reply};
 async fn forge(place: &ObjectPlace, commit: ObjectId) -> World {
     let world = World::start().await;
     world.minting();
+    folders(&world, place, commit);
+    world
+}
+
+fn folders(world: &World, place: &ObjectPlace, commit: ObjectId) {
     let has = |id: &str, tree: &str| {
         let listed = git(&place.work, &["ls-tree", "-z", tree]);
         let entry = |line: &str| {
@@ -39,7 +44,6 @@ async fn forge(place: &ObjectPlace, commit: ObjectId) -> World {
     for folder in below.split('\0').filter_map(|line| line.strip_prefix("tree ")) {
         has(folder, folder);
     }
-    world
 }
 
 async fn read(
@@ -313,6 +317,75 @@ async fn changed_workflows_are_refused() {
     commit(&place, "Change");
     let work = brought(&place, base).await.unwrap().unwrap();
     assert_eq!(listed(&work), ["M .github/CODEOWNERS", "A docs/.github/workflows/x"]);
+}
+
+/// What a fork's commit and work on it would bring into `main`, as GitHub describes them.
+async fn of_fork(
+    place: &ObjectPlace,
+    (main, fork): (ObjectId, ObjectId),
+    common: Option<ObjectId>,
+) -> Result<Option<OutgoingWork>, String> {
+    let head = place.at("HEAD");
+    let world = World::start().await;
+    world.minting();
+    for commit in [Some(fork), common].into_iter().flatten() {
+        folders(&world, place, commit);
+    }
+    let compare = format!("GET /repos/acme/web/compare/{fork}...{main}");
+    match common {
+        Some(common) => {
+            let body = json!({"merge_base_commit": {"sha": common.to_string()}});
+            world.on(&compare, reply(200, body));
+        }
+        None => {
+            let message = format!("No common ancestor between {fork} and {main}.");
+            world.on(&compare, reply(404, json!({ "message": message })));
+        }
+    }
+    let compared = Compared { into: Some(main), ..Compared::with(fork) };
+    let pack = place.pack(Some(fork), head);
+    let read = outgoing::read(&world.github(), &at(), &compared, &head, pack).await;
+    read.map_err(|error| match error {
+        NotOutgoing::Refused(why) => why,
+        NotOutgoing::Failed(error) => panic!("{error:?}"),
+    })
+}
+
+#[tokio::test]
+async fn forks_commits_are_part_of_the_work() {
+    let place = ObjectPlace::empty();
+    write(&place, ".github/workflows/ci.yml", "on: push\n");
+    write(&place, "package.json", "{}\n");
+    write(&place, "tests/helper/a.txt", "a\n");
+    let start = commit(&place, "Start");
+    write(&place, "later.txt", "later\n");
+    let main = commit(&place, "Later");
+    git(&place.work, &["checkout", "--quiet", "-b", "fork", &start.to_string()]);
+    write(&place, "package.json", "{\"scripts\": {}}\n");
+    write(&place, "tests/helper/a.txt", "b\n");
+    let fork = commit(&place, "By a stranger");
+    write(&place, "README.md", "work\n");
+    commit(&place, "Work");
+    let work = of_fork(&place, (main, fork), Some(start)).await.unwrap().unwrap();
+    assert_eq!(listed(&work), ["A README.md", "M package.json", "M tests/helper/a.txt"]);
+    assert_eq!((work.has_others, work.workflows, &*work.subject), (true, 1, "Work"));
+    let refusal = of_fork(&place, (main, fork), None).await.unwrap_err();
+    assert!(refusal.contains("has no commit in common with"), "{refusal}");
+    // Where the branch has the commit, it is as ever.
+    let work = of_fork(&place, (main, fork), Some(fork)).await.unwrap().unwrap();
+    assert_eq!((listed(&work), work.has_others), (vec!["A README.md".to_owned()], false));
+
+    git(&place.work, &["reset", "--quiet", "--hard", &fork.to_string()]);
+    commit(&place, "Nothing");
+    assert_eq!(of_fork(&place, (main, fork), Some(start)).await, Ok(None));
+
+    git(&place.work, &["reset", "--quiet", "--hard", &fork.to_string()]);
+    write(&place, ".github/workflows/ci.yml", "on: [push, pull_request]\n");
+    let fork = commit(&place, "Another by a stranger");
+    write(&place, "README.md", "work\n");
+    commit(&place, "Work");
+    let refusal = of_fork(&place, (main, fork), Some(start)).await.unwrap_err();
+    assert!(refusal.starts_with(".github/workflows/ci.yml is a workflow"), "{refusal}");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Tasks that people write below the thread's pull request.
 
 use super::fix::{by, comment, queued, responses, said, thread_of};
+use super::forge::asked;
 use super::publish::{notices, published};
+use super::sibling_repositories::at_forge;
 use super::watch::{QUIET_MS, hint, passes, polls, shows, sweep};
 use super::*;
 use bobbin_core::records::pull_request::Author;
@@ -98,6 +100,24 @@ fn reopened_pull_request_is_not_heard_again() {
     sweep(&world, "w1");
     assert!(polls(&world) > before);
     assert_eq!(dealt(&world), (1, 2));
+}
+
+#[test]
+fn thread_with_another_repository_begins_nothing() {
+    let world = published();
+    deliver_until_done(&world, &reset(), 1);
+    at_forge(&world, "acme/web", 43);
+    deliver_until_done(&world, &asked("m2", "acme/web"), 1);
+    let membership = Membership { channel: "10".to_owned(), ..Membership::default() };
+    world.with(|s| s.people.insert(7, (person("ann"), membership)));
+    shows(&world, |watched| {
+        let ask = comment(40, by("ann-at-acme", false), "/bobbin rename the page");
+        watched.pull.comments = vec![ask];
+    });
+    hint(&world);
+    hint(&world);
+    assert!(queued(&world).is_empty());
+    assert_eq!(said(&world), [(None, words::WORKS_ELSEWHERE.to_owned())]);
 }
 
 #[test]

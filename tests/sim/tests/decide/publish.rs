@@ -1,8 +1,12 @@
 //! From work in a sandbox to a pull request.
 
+use super::fix::queued;
 use super::forge::{asked, open, repository, world};
+use super::sibling_repositories::at_forge;
+use super::watch::{POLL_MS, QUIET_MS, check, passes, polls, seen, sweep};
 use super::*;
 use bobbin_core::records::card::{PublishOffer, Review};
+use bobbin_core::records::checks::CheckState;
 
 const BASE: &str = "1111111111111111111111111111111111111111";
 pub(super) const FIRST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -37,8 +41,13 @@ pub(super) fn holds(world: &Fake, commit: &str) {
     let files = vec![OutgoingFile { path: "a.txt".to_owned(), how: OutgoingChange::Added }];
     let subject = "Add the page".to_owned();
     world.with(|s| {
-        s.outgoing =
-            Some(Outgoing::Ready { commit: commit.to_owned(), subject, files, workflows: 2 });
+        s.outgoing = Some(Outgoing::Ready {
+            commit: commit.to_owned(),
+            subject,
+            files,
+            workflows: 2,
+            has_others: false,
+        });
     });
 }
 
@@ -175,6 +184,54 @@ fn merged_work_begins_a_new_branch() {
     deliver_until_done(&world, &press("p4", SECOND), 1);
     assert_ne!(branch(&world), before);
     assert_eq!(world.with(|s| (s.pushes.last().unwrap().1.clone(), s.pulls.len())), (None, 2));
+}
+
+#[test]
+fn another_repository_begins_its_own_branch() {
+    let world = published();
+    let of_api = branch(&world);
+    let pass = |id: &str| {
+        passes(&world, POLL_MS + QUIET_MS);
+        sweep(&world, id);
+    };
+    world.with(|s| s.checks_of.insert(1, vec![check("build", 1, CheckState::Failed)]));
+    pass("w1");
+    pass("w2");
+    let name = seen(&world).fix.unwrap();
+    deliver_until_done(&world, &reset(), 1);
+    at_forge(&world, "acme/web", 43);
+    holds(&world, SECOND);
+    deliver_until_done(&world, &asked("m2", "acme/web"), 1);
+    let offers: Vec<PublishOffer> = world.with(|s| {
+        let offer = |post: &Post| match post {
+            Post::Card(card) => card.publish,
+            _ => None,
+        };
+        s.posts.values().filter_map(offer).collect()
+    });
+    assert_eq!(offers, [PublishOffer::Open, PublishOffer::Open]);
+    deliver_until_done(&world, &show("p3"), 1);
+    deliver_until_done(&world, &press("p4", SECOND), 1);
+    let of_web = branch(&world);
+    assert_ne!(of_web, of_api);
+    let last = world.with(|s| s.pushes.last().cloned());
+    assert_eq!(last, Some((of_web, None, SECOND.to_owned())));
+    // Both pull requests are followed, each in its repository.
+    let before = polls(&world);
+    pass("w3");
+    assert_eq!(polls(&world), before + 2);
+    let published = record(&world).published;
+    for (beside, id) in [(None, 43), (Some(42), 42)] {
+        let publication = published.of(beside).unwrap();
+        let watched = publication.watch.as_ref().unwrap().repository.id;
+        assert_eq!((publication.repository, watched), (id, id));
+    }
+    assert_eq!(published.of(Some(42)).unwrap().branch, of_api);
+    // Nothing of the first one is done in the checkout of the second.
+    let before = queued(&world).len();
+    deliver_until_done(&world, &publish("x1", PublishStep::Fix { name }, "10"), 1);
+    assert_eq!(queued(&world).len(), before);
+    assert!(notices(&world).contains(&words::NOTHING_CARRIED.to_owned()), "{:?}", notices(&world));
 }
 
 #[test]

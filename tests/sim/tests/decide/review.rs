@@ -2,9 +2,9 @@
 
 use super::choice::{nothing_ran, reason};
 use super::forge::{open, repository, world};
-use super::publish::{FIRST, holds, notices, press, publish, show};
+use super::publish::{FIRST, holds, notices, press, publish, reviews, show};
 use super::*;
-use bobbin_core::records::card::{Review, ReviewCard};
+use bobbin_core::records::card::{OthersCommits, Review, ReviewCard};
 use bobbin_core::records::drafted_review::{
     DiffFile, DiffHunk, DiffSide, DraftedComment, DraftedReview, ReviewRead,
 };
@@ -229,6 +229,22 @@ fn work_targets_open_branch_from_own_branch() {
         assert_eq!(branches["feature"], HEAD, "somebody else's branch moved");
         assert!(pushes.len() == 1 && pushes[0].0.starts_with("bobbin/"), "{pushes:?}");
         assert_eq!(record(&world).sandbox.project.carried.unwrap().repository.branch, into);
+    }
+}
+
+#[test]
+fn commits_of_others_are_told() {
+    for (brings, others) in [(true, Some(OthersCommits::Pull(12))), (false, None)] {
+        let world = forge(GivenPull { branch: None, ..given() });
+        deliver_until_done(&world, &asked("m1", Some("acme/api"), 12), 1);
+        holds(&world, FIRST);
+        world.with(|s| {
+            if let Some(Outgoing::Ready { has_others, .. }) = &mut s.outgoing {
+                *has_others = brings;
+            }
+        });
+        deliver_until_done(&world, &show("p1"), 1);
+        assert_eq!(reviews(&world)[0].others, others);
     }
 }
 

@@ -14,7 +14,7 @@ const BASE: &str = "1111111111111111111111111111111111111111";
 const OF_LIB: &str = "cccccccccccccccccccccccccccccccccccccccc";
 const LIB: u64 = 43;
 
-fn at_forge(world: &Fake, name: &str, id: u64) {
+pub(super) fn at_forge(world: &Fake, name: &str, id: u64) {
     let repository = ForgeRepository { id, ..repository(name, true) };
     let found = FoundRepository::Here { repository, size_kb: 0 };
     world.with(|s| s.at_forge_too.insert(name.to_owned(), found));
@@ -40,6 +40,7 @@ fn work_in_lib(commit: &str) -> Outgoing {
         subject: "Add the part".to_owned(),
         files: vec![OutgoingFile { path: "b.txt".to_owned(), how: OutgoingChange::Added }],
         workflows: 0,
+        has_others: false,
     }
 }
 

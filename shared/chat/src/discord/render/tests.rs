@@ -2,8 +2,8 @@ use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, OfferOfAll, PlanLine, PlanLineState, PublishOffer, Review,
-    ReviewCard, StepState,
+    Card, CardState, CardStep, OfferOfAll, OthersCommits, PlanLine, PlanLineState, PublishOffer,
+    Review, ReviewCard, StepState,
 };
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
@@ -295,6 +295,7 @@ fn review_shows_all_that_is_published() {
     let shown = Review {
         is_public: true,
         workflows: 2,
+        others: Some(OthersCommits::Pull(12)),
         ..a_review("Add a *login* page", "Closes #\u{200b}12 for @everyone\n\n```\ncode\n```")
     };
     let body = post(&Post::Review(shown.clone())).body;
@@ -306,7 +307,7 @@ fn review_shows_all_that_is_published() {
             "**Add a \\*login\\* page**",
             "```\nCloses #␣12 for @everyone\n\n``ˋ\ncode\n``ˋ\n```",
             "**3 files change**\n```\nA src/login.rs\nM src/main.rs\nD src/old.rs\n```",
-            "A push starts this repository's workflows (2 files).\nThe repository is public: everybody can read what is published.\n-# ␣ stands for a space that is not shown: it keeps words from mentioning somebody.\n-# Nothing is published before somebody presses the button.",
+            "Contains the commits of pull request #12, by others.\nA push starts this repository's workflows (2 files).\nThe repository is public: everybody can read what is published.\n-# ␣ stands for a space that is not shown: it keeps words from mentioning somebody.\n-# Nothing is published before somebody presses the button.",
         ]
     );
     assert_eq!(labels(&body), ["Open draft pull request", "Edit text"]);
@@ -361,6 +362,7 @@ fn longest_review_fits_by_fewer_files() {
             files_total: 120,
             workflows: 9,
             is_public: true,
+            others: Some(OthersCommits::Pull(u64::MAX)),
             into: "i".repeat(250),
             ..a_review(&c.repeat(120), &c.repeat(BODY_CHARS_MAX))
         };

@@ -3,8 +3,8 @@
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, OfferOfAll, PlanLine, PlanLineState, Post, PublishOffer, Review,
-    ReviewCard, StepState,
+    Card, CardState, CardStep, OfferOfAll, OthersCommits, PlanLine, PlanLineState, Post,
+    PublishOffer, Review, ReviewCard, StepState,
 };
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::publication::BODY_CHARS_MAX;
@@ -667,6 +667,7 @@ fn review_shows_all_that_is_published() {
     let review = Review {
         is_public: true,
         workflows: 1,
+        others: Some(OthersCommits::Unmerged),
         ..a_review("Add a *login* page", "Closes #\u{200b}12 for <!channel> @here\n```\ncode\n```")
     };
     let shown = render::post(&Post::Review(review.clone()));
@@ -685,7 +686,7 @@ fn review_shows_all_that_is_published() {
             "*Subject*\n```\nAdd a *login* page\n```",
             "*Text*\n```\nCloses #␣12 for &lt;!channel&gt; ＠here\n``ˋ\ncode\n``ˋ\n```",
             "*3 files change*\n```\nA src/login.rs\nM src/main.rs\nD src/old.rs\n```",
-            "A push starts this repository's workflows (1 file).\nThe repository is public: everybody can read what is published.",
+            "Contains commits of others, which the branch does not have.\nA push starts this repository's workflows (1 file).\nThe repository is public: everybody can read what is published.",
             "␣ stands for a space that is not shown: it keeps words from mentioning somebody.",
             "To change subject or text, edit them here and press *Show edited text*. The other button publishes what stands above it.",
         ]

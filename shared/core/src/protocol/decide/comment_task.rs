@@ -83,6 +83,12 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
             continue;
         }
         let (channel, at) = (watch.channel.clone(), at.clone());
+        if session.observed.beside.is_some() && session.carried().is_none() {
+            let (name, body) = ("elsewhere".to_owned(), words::WORKS_ELSEWHERE.to_owned());
+            let reply = NewRemark { thread: None, name, body };
+            heard(session, asked.remark, PullRequestResponse::Say(reply));
+            continue;
+        }
         let account = asked.comment.by.id;
         let Some(found) = session.observed.watch.people.get(&account) else {
             if session.observed.watch.is_response_tried {

@@ -141,6 +141,7 @@ pub(super) fn carried(
         session.observed.forge.given_pull = None;
         session.sandbox.project.pull = given(of);
         session.sandbox.project.carried = Some(carried);
+        session.settle_published();
         return;
     }
     let observed = &mut session.observed.sandbox;

@@ -122,6 +122,7 @@ impl Next {
 /// Decides. Total: every cause in every phase has an answer, and none panics.
 #[must_use]
 pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Decision {
+    session.settle_published();
     let next =
         apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
     // A run that is only polled needs no write here: the parked state tells the next delivery.

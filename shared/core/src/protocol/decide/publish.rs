@@ -14,7 +14,7 @@ use crate::base::ids::{ThreadKey, digest};
 use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
-use crate::records::card::{Post, PublishOffer, Review};
+use crate::records::card::{OthersCommits, Post, PublishOffer, Review};
 use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::control::PublishStep;
 use crate::records::ledger::LedgerEntry;
@@ -345,7 +345,7 @@ fn show(
     {
         publication.shown = None;
     }
-    let (commit, found, files, workflows) = match outgoing {
+    let (commit, found, files, workflows, has_others) = match outgoing {
         // Nobody asked for this one by itself.
         Outgoing::Unchanged if sibling_repositories::is_one_of_all(context) => {
             return end(session, context);
@@ -354,8 +354,8 @@ fn show(
         Outgoing::Refused { why } => {
             return told(session, &words::not_published(&why), context);
         }
-        Outgoing::Ready { commit, subject, files, workflows } => {
-            (commit, subject, files, workflows)
+        Outgoing::Ready { commit, subject, files, workflows, has_others } => {
+            (commit, subject, files, workflows, has_others)
         }
     };
     let Some(entries) = session.observed.forge.recalled.clone() else {
@@ -368,7 +368,8 @@ fn show(
     let id = &context.delivery.message.id;
     let thread = session.thread.to_string();
     let publication = session.publication_or(|| {
-        Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
+        let hash = digest(&["branch", &thread, id]);
+        Publication::new(repository.id, publication::branch(&proposal.subject, &hash))
     });
     publication.shown = Some(proposal.clone());
     if fixed_by.is_some() && publication.pushed.as_ref() == Some(&proposal.commit) {
@@ -397,6 +398,7 @@ fn show(
         offer: offered(session),
         all: sibling_repositories::offered(session),
         is_draft: way.is_draft,
+        others: has_others.then(|| others(session, &carried)),
     };
     Next::Do(Effect::Chat(ChatEffect::Post {
         turn: context.delivery.message.id.clone(),
@@ -404,6 +406,12 @@ fn show(
         at: None,
         post: Post::Review(review),
     }))
+}
+
+/// Whose commits are published with the work.
+fn others(session: &Session, carried: &Carried) -> OthersCommits {
+    let pull = session.sandbox.project.pull.as_ref().filter(|_| carried.folder.is_none());
+    pull.map_or(OthersCommits::Unmerged, |pull| OthersCommits::Pull(pull.number))
 }
 
 /// Subject and text: what the person wrote, else words of the work. A public repository learns neither who asked nor

@@ -171,6 +171,8 @@ pub fn not_brought(branch: &str) -> String {
 
 /// Said at the forge to somebody whose `/bobbin` begins nothing.
 pub const CONNECT_TO_ASK: &str = "Bobbin takes tasks here from people who have connected this account in the chat (`/github connect`) and may use Bobbin in the channel of the thread that opened this pull request.";
+/// The same, where the thread has another repository by now.
+pub const WORKS_ELSEWHERE: &str = "The thread that opened this pull request has another repository now, so Bobbin takes no tasks here. Begin another thread.";
 /// Said at the forge once that was enough.
 pub const NO_MORE_TASKS: &str =
     "Bobbin takes no more tasks from comments of this pull request. Go on in its thread.";

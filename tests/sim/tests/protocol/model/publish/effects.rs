@@ -88,6 +88,7 @@ impl Services for PublishEffectContext<'_> {
             subject: "Add a".to_owned(),
             files: vec![file],
             workflows: 0,
+            has_others: false,
         }
     }
 
