@@ -41,6 +41,8 @@ meet() {
 
 pack() {
   meet
+  # The packer of a snapshot that was given up may still be ending.
+  flock -w 60 7 || exit
   exec 4>/proc/self/fd/3 3>&-
   tar=$({
     { timeout "$seconds" tar -C "$name" --exclude=./tmp -Scf - . 4>&-; echo $? >&5; } | timeout "$seconds" zstd -qc >&4
@@ -105,12 +107,13 @@ prepare)
   fi
   mkdir -p "$name/tmp" && rm -f .stopped || exit 93
   ;;
-# One at a time; another caller has begun it.
+# One at a time.
 pack)
   [ -d "$name" ] || exit 94
-  exec 7<. && flock -n 7 || exit 0
+  exec 7<. || exit 93
   pack &
   ;;
+# Another caller may have begun it.
 unpack)
   [ ! -d "$name" ] || exit 0
   exec 7<. && flock -n 7 || exit 0
