@@ -40,7 +40,7 @@ impl Signing {
             missing if missing.is_empty() => judge(Verifier::Missing),
             key => judge(Verifier::Key(key)),
         };
-        let Ok(keys) = self.0.known(now_ms).await else {
+        let Ok(keys) = self.0.renewed(now_ms).await else {
             return judge(Verifier::Unread);
         };
         let judged = with(&keys);

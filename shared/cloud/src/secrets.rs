@@ -165,14 +165,26 @@ impl CachedSecret {
         state.copy.clone().ok_or_else(|| self.unread())
     }
 
+    /// The copy, however old it is; reads the secret if there is none.
+    ///
+    /// # Errors
+    /// What to check, when there is no copy.
+    pub async fn known(&self, now_ms: Ms) -> Result<Arc<StoredKeys>, String> {
+        self.kept(now_ms, u64::MAX).await
+    }
+
     /// As [`CachedSecret::fresh`], but without a copy the secret is read only once in a while, however often this is
     /// called.
     ///
     /// # Errors
     /// What to check, when there is no copy.
-    pub async fn known(&self, now_ms: Ms) -> Result<Arc<StoredKeys>, String> {
+    pub async fn renewed(&self, now_ms: Ms) -> Result<Arc<StoredKeys>, String> {
+        self.kept(now_ms, self.age_ms).await
+    }
+
+    async fn kept(&self, now_ms: Ms, age_ms: u64) -> Result<Arc<StoredKeys>, String> {
         let mut state = self.state.lock().await;
-        let pause_ms = if state.copy.is_some() { self.age_ms } else { RETRY_MS.min(self.age_ms) };
+        let pause_ms = if state.copy.is_some() { age_ms } else { RETRY_MS.min(self.age_ms) };
         if self.is_due(&state, now_ms, pause_ms) {
             self.read(&mut state, now_ms).await?;
         }
