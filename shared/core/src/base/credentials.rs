@@ -30,6 +30,8 @@ const JWT: &str = "eyJ";
 const CHARS_MIN: usize = 12;
 /// Longer words after the name of a secret are no ordinary words.
 const WORD_CHARS_MAX: usize = 16;
+/// Words of this length after such a name are values, even without a digit.
+const VALUE_CHARS_MIN: usize = 16;
 /// Shown instead of a credential.
 const HIDDEN: &str = "***";
 /// Parts of names that mark a secret.
@@ -78,7 +80,7 @@ pub fn redact(text: &str) -> String {
         let bare = word.trim_matches(|c: char| "\"',;{}".contains(c));
         let is_secret = match before {
             Before::Nothing | Before::Name => false,
-            Before::Said => is_value(bare) && !is_ordinary(word),
+            Before::Said => is_value(bare) && is_likely_value(bare),
             Before::Authorization => {
                 is_value(bare) && !is_ordinary(word) && !is_scheme(&bare.to_ascii_lowercase())
             }
@@ -144,6 +146,20 @@ fn is_value(bare: &str) -> bool {
     let core = bare.trim_matches(|c: char| !c.is_alphanumeric());
     let is_constant = matches!(core, "true" | "false" | "null" | "None" | "none" | "undefined");
     !core.is_empty() && !is_constant && !bare.starts_with(['$', '/'])
+}
+
+/// Whether this looks like a credential where a sentence, a program or a count may go on as well.
+fn is_likely_value(bare: &str) -> bool {
+    let core = bare.trim_matches(|c: char| !c.is_alphanumeric());
+    let has_letters = core.chars().any(char::is_alphabetic);
+    let has_digits = core.chars().any(|c| c.is_ascii_digit());
+    // As in `u64`.
+    let width = core.strip_prefix(['i', 'u', 'f']).unwrap_or("");
+    let is_type = matches!(width, "8" | "16" | "32" | "64" | "128");
+    has_letters
+        && (has_digits || core.chars().count() >= VALUE_CHARS_MIN)
+        && !is_type
+        && !bare.contains(['<', '>', '(', ')'])
 }
 
 /// Whether this is a word of a sentence, by its look.
@@ -248,7 +264,15 @@ mod tests {
             ("password: hunter2\nuser: ann", "password: ***\nuser: ann"),
             (r#"{"password": "hunter", "n": 1}"#, r#"{"password": "***", "n": 1}"#),
             ("client_secret = 'hunter'; next", "client_secret = '***'; next"),
-            ("DB_PASSWORD: Hunter-Hunter", "DB_PASSWORD: ***"),
+            ("DB_PASSWORD: Hunter-2-Hunter", "DB_PASSWORD: ***"),
+            ("DB_PASSWORD: Hunter-Hunter-Hunter", "DB_PASSWORD: ***"),
+            ("unexpected token: <EOF>", "unexpected token: <EOF>"),
+            ("unexpected token: EOF, line 3", "unexpected token: EOF, line 3"),
+            ("    token: Option<String>,", "    token: Option<String>,"),
+            ("    secret: Arc<Mutex<Vec<u8>>>,", "    secret: Arc<Mutex<Vec<u8>>>,"),
+            ("token: TokenKind, secret: u64", "token: TokenKind, secret: u64"),
+            ("password: read_password(1)", "password: read_password(1)"),
+            ("token_count: 12", "token_count: 12"),
             (r#""token": null, "#, r#""token": null, "#),
             ("password: $DB_PASSWORD", "password: $DB_PASSWORD"),
             ("the token: is it there?", "the token: is it there?"),

@@ -286,6 +286,24 @@ fn refused_destroy_blocks_nobody() {
 }
 
 #[test]
+fn delayed_destroy_is_not_told_as_failed() {
+    let world = shared(None);
+    let destroy = operate(&world, "d1", &thread().sandbox(), Operation::Destroy);
+    world.with(|s| s.fail.insert("delete", (0..60).map(|_| busy()).collect()));
+    deliver_until_done(&world, &destroy, 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!(sandbox.phase, Phase::Destroying);
+    assert_eq!(sandbox.history.operated[0].trouble.as_deref(), Some("it kept failing"));
+    assert!(world.with(|s| s.told_threads.is_empty()));
+    world.with(|s| s.fail.clear());
+    let due_at_ms = sandbox.due_at_ms.unwrap();
+    later(&world, (due_at_ms + 1).saturating_sub(world.now_ms()));
+    let group = thread().sandbox().group();
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+}
+
+#[test]
 fn endless_turn_does_not_block_destroy() {
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
@@ -680,16 +698,22 @@ fn move_waits_for_a_run_in_a_resuming_sandbox() {
         world.with(|s| {
             let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
             s.fail.insert("follow", (0..4).map(|_| down()).collect());
-            s.fail.insert("end_run", (0..9).map(|_| down()).collect());
+            s.fail.insert("end_run", (0..900).map(|_| down()).collect());
         });
         deliver_until_done(&world, &prompt("m2"), 1);
         world.with(|s| s.record.as_mut().unwrap().sandbox.phase = phase);
+        let due_at_ms = record(&world).sandbox.due_at_ms;
+        assert!(due_at_ms.is_some());
         let moves = prompt_in("m3", &thread(), "side");
-        assert!(matches!(deliver(&world, &moves, 1), Verdict::Hold { .. }));
+        for receive in 1..=10 {
+            assert!(matches!(deliver(&world, &moves, receive), Verdict::Hold { .. }));
+            later(&world, 60_000);
+        }
         let session = record(&world);
         assert!(session.stray.is_some() && session.place.link.is_none(), "{phase:?}");
+        assert_eq!(session.sandbox.due_at_ms, due_at_ms, "its sweep comes: {phase:?}");
         world.with(|s| s.fail.clear());
-        deliver_until_done(&world, &moves, 2);
+        deliver_until_done(&world, &moves, 11);
         assert_eq!(world.with(|s| s.ended_runs.len()), 1, "{phase:?}");
         assert_eq!(record(&world).place.link, Some(beside.sandbox()));
     }

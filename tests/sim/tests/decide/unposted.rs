@@ -259,6 +259,25 @@ fn refused_last_card_is_kept_and_its_requester_called() {
 }
 
 #[test]
+fn rolled_card_without_successor_ends_too() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.fail_roll = u32::MAX;
+        (s.limits.poll.look_ms_min, s.limits.poll.look_ms_max) = (480_000, 480_000);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let kept: Vec<PostKind> = record(&world).untold.iter().map(|one| one.kind.clone()).collect();
+    assert_eq!(kept, [PostKind::Card, PostKind::Rolled(1)]);
+    world.with(|s| s.fail_roll = 0);
+    sweep(&world, "s1");
+    assert!(record(&world).untold.is_empty());
+    assert_eq!(ends(&world).len(), 3, "the card of the first turn, and both of the second");
+    let is_card = |post: &&Post| matches!(post, Post::Card(_));
+    assert_eq!(world.with(|s| s.posts.values().filter(is_card).count()), 3, "none looks alive");
+}
+
+#[test]
 fn crashes_lose_no_kept_card() {
     let begun = || {
         let world = active();

@@ -25,7 +25,8 @@ pub(super) const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 const MESSAGES_MAX: usize = 10;
 
 impl Discord {
-    /// Tells one person something; what does not fit into one message follows in further ones.
+    /// Tells one person something; what does not fit into one message follows in further ones. Those have no nonce: if
+    /// one fails, the rest is left out, because a repeat would show all of it again.
     pub(super) async fn answer_words(
         &self,
         reply: &Reply,
@@ -44,8 +45,11 @@ impl Discord {
             let body = render::private_text(part);
             if nth == 0 {
                 self.answer_rendered(reply, body, None).await?;
-            } else {
-                self.follow_up(application, token, &render::for_one(body), None).await?;
+            } else if let Err(error) =
+                self.follow_up(application, token, &render::for_one(body), None).await
+            {
+                tracing::warn!(event = "discord.answer.cut", %error, "discord: the rest of an answer could not be shown");
+                break;
             }
         }
         Ok(())

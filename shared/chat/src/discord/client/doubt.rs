@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use bobbin_core::base::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, TurnId};
 use bobbin_core::base::names::PostKind;
 use bobbin_core::records::session::Session;
 use reqwest::Method;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::Discord;
 use super::call::in_channel;
 use super::messages::post_ref;
+use super::opening::earliest_id;
 use crate::discord::custom_id::CustomId;
 use crate::discord::render::Rendered;
 
@@ -21,22 +22,23 @@ const THREADS_MAX: usize = 1_024;
 /// Messages of a thread that are searched: the most that Discord lists at once.
 const SEARCHED_MAX: u32 = 100;
 
-/// The turn whose posts are in doubt, by thread.
-pub(super) type Doubts = BTreeMap<ThreadKey, TurnId>;
+/// The turn whose posts are in doubt, and since when, by thread.
+pub(super) type Doubts = BTreeMap<ThreadKey, (TurnId, Ms)>;
 
 impl Discord {
     /// Learns from a record whether its turn has met an outage of the chat.
     pub(super) fn doubt(&self, session: &Session) {
-        let turn = session.turn.as_ref().filter(|turn| turn.outages.chat_since_ms.is_some());
+        let turn = session.turn.as_ref();
+        let doubt = turn.and_then(|turn| Some((turn.id.clone(), turn.outages.chat_since_ms?)));
         let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(turn) = turn else {
+        let Some(doubt) = doubt else {
             doubts.remove(&session.thread);
             return;
         };
         if doubts.len() >= THREADS_MAX {
             doubts.clear();
         }
-        doubts.insert(session.thread.clone(), turn.id.clone());
+        doubts.insert(session.thread.clone(), doubt);
     }
 
     /// The message of an earlier attempt whose answer was lost. Also `None` if nothing is in doubt, or if the thread's
@@ -47,13 +49,11 @@ impl Discord {
         (turn, kind, nonce): (&TurnId, &PostKind, &str),
         rendered: &Rendered,
     ) -> Option<PostRef> {
-        let is_doubtful = {
+        let since_ms = {
             let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-            doubts.get(thread) == Some(turn)
-        };
-        if !is_doubtful {
-            return None;
-        }
+            let doubt = doubts.get(thread).filter(|(doubtful, _)| doubtful == turn);
+            doubt.map(|(_, since_ms)| *since_ms)
+        }?;
         let rest = format!("/messages?limit={SEARCHED_MAX}");
         let call = in_channel("list messages", Method::GET, channel, &rest);
         let listed = match self.client.call(&call, None, None).await {
@@ -67,22 +67,22 @@ impl Discord {
         let is_it = |message: &&Value| {
             let is_ours =
                 message["author"]["bot"] == true && message["interaction_metadata"].is_null();
-            let is_same = !content.is_empty() && message["content"] == content;
+            // An earlier turn may have said the same before.
+            let is_same = !content.is_empty()
+                && message["content"] == content
+                && is_since(message, since_ms);
             let is_card = *kind == PostKind::Card && shows_turn(message, turn);
-            // An earlier turn may have said the same.
-            let is_alike = is_newer(message, turn) && (is_same || is_card);
-            is_ours && (message["nonce"] == nonce || is_alike)
+            is_ours && (message["nonce"] == nonce || is_same || is_card)
         };
         let found = listed.as_array()?.iter().find(is_it)?;
         post_ref(&call, channel, found).ok()
     }
 }
 
-/// Whether the message was made after the one that the turn began with; Discord's ids grow.
-fn is_newer(message: &Value, turn: &TurnId) -> bool {
+/// Whether the message was made since that time; Discord's ids hold theirs.
+fn is_since(message: &Value, since_ms: Ms) -> bool {
     let id = message["id"].as_str().and_then(|id| id.parse::<u64>().ok());
-    let began = turn.parse::<u64>().ok();
-    began.is_some() && id > began
+    id.is_some_and(|id| id >= earliest_id(since_ms))
 }
 
 /// Whether the message has a button of this turn's card.

@@ -12,7 +12,7 @@ use super::messages::post_ref;
 use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
-/// Maximum time by which a terminal's clock may be ahead of Discord's.
+/// Maximum time by which a terminal's or a worker's clock may be ahead of Discord's.
 const CLOCKS_MS: u64 = 60_000;
 /// Epoch of Discord's ids, in Unix milliseconds; a message's id holds the time since then above 22 bits. Source:
 /// Discord's API reference, "Snowflakes".
@@ -112,6 +112,10 @@ fn since(open: &Open) -> String {
     if !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()) {
         return id.to_owned();
     }
-    let since_ms = open.accepted_at_ms.saturating_sub(CLOCKS_MS);
-    (since_ms.saturating_sub(IDS_SINCE_MS) << 22).to_string()
+    earliest_id(open.accepted_at_ms).to_string()
+}
+
+/// The lowest id that Discord can have given at this time, which is from a clock that may be ahead of its own.
+pub(super) const fn earliest_id(at_ms: Ms) -> u64 {
+    at_ms.saturating_sub(CLOCKS_MS).saturating_sub(IDS_SINCE_MS) << 22
 }

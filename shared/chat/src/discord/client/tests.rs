@@ -192,41 +192,50 @@ async fn retried_post_keeps_its_nonce() {
 
 #[tokio::test]
 async fn a_post_in_doubt_is_looked_for() {
+    let since_ms = 1_790_000_000_000_u64;
+    let id = |at_ms: u64| ((at_ms - 1_420_070_400_000) << 22).to_string();
+    let (earlier, now) = (id(since_ms - 60_001), id(since_ms - 59_000));
     let by = |bot: bool, id: &str, content: &str| json!({"id": id, "author": {"bot": bot}, "content": content});
-    let card = json!({"id": "62", "author": {"bot": true}, "content": "", "components": [
-        {"type": 17, "components": [{"type": 1, "components": [{"type": 2, "custom_id": "v1:stop:50"}]}]},
-    ]});
-    // A person's, one of an earlier turn, and another text.
-    let others = [by(false, "61", "Hello"), by(true, "49", "Hello"), by(true, "60", "Hello there")];
-    let turn = json!({
-        "id": "50", "by": {"id": "4", "name": "Sam"}, "accepted_at_ms": 1, "stage": {"stage": "received"},
-        "outages": {"chat_since_ms": 1},
-    });
-    let mut session = Session::new(thread(), 1_000);
-    session.turn = Some(serde_json::from_value(turn).unwrap());
-    let working = Card::new(&"50".into(), CardState::Working, 0, 1, "m");
-    for (kind, post, found, stands) in [
-        (PostKind::Notice, notice(), Some(by(true, "60", "Hello")), "60"),
-        (PostKind::Notice, notice(), None, "70"),
-        (PostKind::Card, Post::Card(working.clone()), Some(card.clone()), "62"),
-        (PostKind::Rolled(1), Post::Card(working), Some(card), "70"),
-    ] {
-        let listed: Vec<Value> = others.iter().cloned().chain(found).collect();
-        let script = [says(200, json!(listed)), message("70")];
-        let (server, discord) = Server::start(script).await;
-        discord.learn(&session);
-        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
-        assert_eq!(posted, Ok(at(stands)), "{kind:?}");
-        assert_eq!(server.asked(0).query, "limit=100");
-        assert_eq!(server.lines().len(), if stands == "70" { 2 } else { 1 });
-        // Without an outage nobody looks.
-        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = None);
-        discord.learn(&session);
-        session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = Some(1));
-        server.script.lock().unwrap().clear();
-        server.script.lock().unwrap().push_back(message("71"));
-        let posted = discord.post(&thread(), &"50".into(), &kind, None, &post).await;
-        assert_eq!(posted, Ok(at("71")));
+    let card = |turn: &str| {
+        let stop = json!({"type": 2, "custom_id": format!("v1:stop:{turn}")});
+        json!({"id": "62", "author": {"bot": true}, "content": "", "components": [
+            {"type": 17, "components": [{"type": 1, "components": [stop]}]},
+        ]})
+    };
+    // A person's, one of an earlier turn while this one waited, and another text.
+    let others = [by(false, &now, "Hello"), by(true, &earlier, "Hello"), by(true, &now, "Hello!")];
+    for turn in ["50", "again-0123"] {
+        let running = json!({
+            "id": turn, "by": {"id": "4", "name": "Sam"}, "accepted_at_ms": 1, "stage": {"stage": "received"},
+            "outages": {"chat_since_ms": since_ms},
+        });
+        let mut session = Session::new(thread(), 1_000);
+        session.turn = Some(serde_json::from_value(running).unwrap());
+        let working = Card::new(&turn.into(), CardState::Working, 0, 1, "m");
+        for (kind, post, found, stands) in [
+            (PostKind::Notice, notice(), Some(by(true, &now, "Hello")), now.as_str()),
+            (PostKind::Notice, notice(), None, "70"),
+            (PostKind::Card, Post::Card(working.clone()), Some(card(turn)), "62"),
+            (PostKind::Card, Post::Card(working.clone()), Some(card("49")), "70"),
+            (PostKind::Rolled(1), Post::Card(working), Some(card(turn)), "70"),
+        ] {
+            let listed: Vec<Value> = others.iter().cloned().chain(found).collect();
+            let script = [says(200, json!(listed)), message("70")];
+            let (server, discord) = Server::start(script).await;
+            discord.learn(&session);
+            let posted = discord.post(&thread(), &turn.into(), &kind, None, &post).await;
+            assert_eq!(posted, Ok(at(stands)), "{turn} {kind:?}");
+            assert_eq!(server.asked(0).query, "limit=100");
+            assert_eq!(server.lines().len(), if stands == "70" { 2 } else { 1 });
+            // Without an outage nobody looks.
+            session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = None);
+            discord.learn(&session);
+            session.turn.iter_mut().for_each(|turn| turn.outages.chat_since_ms = Some(since_ms));
+            server.script.lock().unwrap().clear();
+            server.script.lock().unwrap().push_back(message("71"));
+            let posted = discord.post(&thread(), &turn.into(), &kind, None, &post).await;
+            assert_eq!(posted, Ok(at("71")));
+        }
     }
 }
 
@@ -317,6 +326,20 @@ async fn long_words_follow_in_further_messages() {
             _ => assert!(words.lines().all(|line| told.contains(line)), "{told}"),
         }
     }
+}
+
+#[tokio::test]
+async fn broken_off_words_are_not_repeated() {
+    let lines: Vec<String> = (0..150).map(|n| format!("- Setting {n}: <#{n}>")).collect();
+    let words = lines.join("\n");
+    let deferred = || says(200, json!({"id": "50", "flags": 64 | 128}));
+    let (server, discord) = Server::start([deferred(), message("50"), error(502, 0)]).await;
+    assert_eq!(discord.answer(&reply(), Say::Words(&words)).await, Ok(()));
+    assert_eq!(server.lines().len(), 3);
+    // Nothing was shown yet: a repeat helps.
+    let (_, discord) = Server::start([deferred(), error(502, 0)]).await;
+    let failed = discord.answer(&reply(), Say::Words(&words)).await.unwrap_err();
+    assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ impl Chat for Slack {
         let style = self.card_style(wanted.team);
         let mut rendered = self.rendered(wanted.root, post, style).await;
         if let Some(at) = at {
-            if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
+            if let Some(posted) = self.edited(at, &wanted, &rendered, false).await? {
                 return Ok(posted);
             }
             // The end of an old card is not posted again.

@@ -76,12 +76,14 @@ impl Slack {
         site.ends_with('/').then(|| render::link(site, root_ts, to))
     }
 
-    /// Edits a post; `None` if it does not exist any more or is not editable.
+    /// Edits a post; `None` if it does not exist any more or is not editable, or if it holds only the beginning of a
+    /// text that an edit cannot show whole.
     pub(super) async fn edited(
         &self,
         at: &PostRef,
         wanted: &WantedPost<'_>,
         rendered: &RenderedBlocks,
+        is_cut: bool,
     ) -> Result<Option<PostRef>, SlackError> {
         let mut rendered = rendered.clone();
         loop {
@@ -92,9 +94,9 @@ impl Slack {
                 // Each attempt sends less: the last one only the text.
                 Err(error @ SlackError::Invalid { .. }) if !rendered.blocks.is_empty() => {
                     rendered = self.with_less(wanted, &rendered, &error);
-                    // Slack edits no message to a longer text: what is there has it all already.
+                    // Slack edits no message to a longer text. Unless it was cut off, it has all of it already.
                     if rendered.blocks.is_empty() && units(&rendered.text) > FALLBACK_UNITS_MAX {
-                        return Ok(Some(at.clone()));
+                        return Ok((!is_cut).then(|| at.clone()));
                     }
                 }
                 Err(error) => return Err(error),
@@ -138,10 +140,10 @@ impl Slack {
             if wanted.never_replaces {
                 return Ok(Some(at));
             }
-            return self.edited(&at, wanted, rendered).await;
+            return self.edited(&at, wanted, rendered, false).await;
         }
         match posts.get(CUT_OFF) {
-            Some(ts) if wanted.streamable => self.completed(wanted, ts, rendered).await,
+            Some(ts) if wanted.streamable => self.completed(wanted, ts, rendered, true).await,
             _ => Ok(None),
         }
     }

@@ -1,5 +1,5 @@
 //! An answer as a stream. Never posted twice: a stream that has started is ended and updated, whatever happens to it;
-//! the answer is posted only if Slack refuses to start a stream.
+//! the answer is posted only if Slack refuses to start a stream, or refuses to complete one that was cut off.
 //!
 //! A stream lives for about five minutes whatever is appended, and has no key before its end. So a stream that was cut
 //! off is recognised by that: a message of ours in the turn's thread, without a key.
@@ -60,17 +60,20 @@ impl Slack {
                 seen: "an answer without ts".to_owned(),
             });
         }
+        let mut is_cut = false;
         for piece in pieces {
-            if began.elapsed() > Duration::from_millis(STREAM_MS_MAX) {
+            is_cut = began.elapsed() > Duration::from_millis(STREAM_MS_MAX);
+            if is_cut {
                 break;
             }
             let arguments = render::append_stream(&wanted.channel, &ts, piece);
             if let Err(error) = self.call("chat.appendStream", &arguments).await {
                 tracing::info!(event = "slack.stream.cut", %error, "a stream was cut off; the answer is completed by an edit");
+                is_cut = true;
                 break;
             }
         }
-        let posted = self.completed(wanted, &ts, rendered).await?;
+        let posted = self.completed(wanted, &ts, rendered, is_cut).await?;
         let mut posts = known;
         posts.extend(posted.as_ref().map(|at| (wanted.key.clone(), at.id.clone())));
         self.known_again(wanted, posts);
@@ -78,12 +81,13 @@ impl Slack {
     }
 
     /// Ends a stream and turns its message into what a post would be, including its key. `None`: it does not exist any
-    /// more.
+    /// more, or it was cut off and cannot be completed.
     pub(super) async fn completed(
         &self,
         wanted: &WantedPost<'_>,
         ts: &str,
         rendered: &RenderedBlocks,
+        is_cut: bool,
     ) -> Result<Option<PostRef>, SlackError> {
         let arguments = render::stop_stream(&wanted.channel, ts, &wanted.key);
         if let Err(error) = self.call("chat.stopStream", &arguments).await {
@@ -92,7 +96,7 @@ impl Slack {
         }
         let at = PostRef { channel: wanted.channel.clone(), id: ts.to_owned() };
         // White space between pieces may have been lost: the edit has the exact answer.
-        self.edited(&at, wanted, rendered).await
+        self.edited(&at, wanted, rendered, is_cut).await
     }
 
     /// The recipient: the author of the turn's message. `None` if not known.

@@ -488,9 +488,10 @@ fn over(
     let known = operated::known(session, context);
     let deleted = known.is_some_and(|known| known.trouble.is_none());
     let trouble = known.and_then(|known| known.trouble.clone());
-    // A late repeat finds the next generation, of which this says nothing.
+    // A late repeat finds the next generation, of which this says nothing. What is still being deleted is finished by
+    // the sweeper.
     if want == Operation::Destroy
-        && matches!(session.sandbox.phase, Phase::Error | Phase::Destroying)
+        && session.sandbox.phase == Phase::Error
         && let (Some(by), Some(trouble)) = (by, trouble.filter(|trouble| trouble != NONE))
     {
         session.observed.trouble = None;

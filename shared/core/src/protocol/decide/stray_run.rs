@@ -30,7 +30,8 @@ pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Cont
     let waits = session.turn.as_mut().filter(|turn| turn.stage.is_received());
     let Some(turn) = waits else {
         session.observed.agent.run_left = true;
-        record::arm(session, context);
+        // A thread may try this often; that must not delay the sandbox's own sweep.
+        record::arm_thread(session, context);
         return true;
     };
     if matches!(failure, Failure::SandboxDown { .. }) {

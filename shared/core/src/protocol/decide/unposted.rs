@@ -57,8 +57,8 @@ pub(super) fn refused(
 }
 
 /// The chat refused a post of the end for good, or too often. A note takes the place of a part of the answer and ends
-/// it; if the note is refused too, the thread counts as closed. The last card is kept, and the end goes on without it.
-/// `false`: it was another post.
+/// it; if the note is refused too, the thread counts as closed. The last card is kept, with the one that it should have
+/// replaced, and the end goes on without it. `false`: it was another post.
 pub(super) fn goes_on(
     session: &mut Session,
     posting: Option<&PostKind>,
@@ -82,9 +82,11 @@ pub(super) fn goes_on(
             }
         }
         Some(PostKind::Card | PostKind::Rolled(_)) => {
+            // Without a new card nothing will lead from the old one to it.
+            let old = turn.card.at.is_none().then(|| old_card(turn, context)).flatten();
             let card = last_card(turn, context);
             chat.final_card = true;
-            session.untold.extend(card);
+            session.untold.extend(old.into_iter().chain(card));
             bound(session, context);
         }
         _ => return false,
@@ -100,6 +102,18 @@ fn last_card(turn: &Turn, context: &Context<'_>) -> Option<UnpostedPost> {
     let model = turn.model(context.delivery.model);
     let said = card(&turn.card.at, outcome, *usage, model, turn.accepted_at_ms);
     Some(untold(&turn.id, turn.card_kind(), said, context))
+}
+
+/// The card that a new one should have replaced, as it is kept.
+fn old_card(turn: &Turn, context: &Context<'_>) -> Option<UnpostedPost> {
+    let Stage::Ending { outcome, usage, .. } = &turn.stage else {
+        return None;
+    };
+    turn.card.old.as_ref()?;
+    let kind = card_kind(turn.card.rolls.saturating_sub(1));
+    let model = turn.model(context.delivery.model);
+    let said = card(&turn.card.old, outcome, *usage, model, turn.accepted_at_ms);
+    Some(untold(&turn.id, kind, said, context))
 }
 
 /// Tells the requester outside of the thread, then closes the turn and keeps its untold posts.
@@ -122,7 +136,7 @@ pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next
 
 fn keep(session: &mut Session, context: &Context<'_>) {
     let Some(turn) = &session.turn else { return };
-    let Stage::Ending { outcome, usage, told, .. } = &turn.stage else {
+    let Stage::Ending { outcome, told, .. } = &turn.stage else {
         return;
     };
     let mut kept = Vec::new();
@@ -138,13 +152,12 @@ fn keep(session: &mut Session, context: &Context<'_>) {
             kept.push(untold(&one.turn, PostKind::Card, said, context));
         }
     }
-    if turn.card.old.is_some() {
-        let kind = card_kind(turn.card.rolls.saturating_sub(1));
-        let model = turn.model(context.delivery.model);
-        let said = card(&turn.card.old, outcome, *usage, model, turn.accepted_at_ms);
-        kept.push(untold(&turn.id, kind, said, context));
+    // If the end went on without a new card, both cards are kept already.
+    let is_shown_or_kept = session.observed.chat.final_card;
+    if !is_shown_or_kept || turn.card.at.is_some() {
+        kept.extend(old_card(turn, context));
     }
-    if !session.observed.chat.final_card {
+    if !is_shown_or_kept {
         kept.extend(last_card(turn, context));
     }
     if let Some(word) = extra_posts::call_word(outcome).filter(|_| !told.called) {

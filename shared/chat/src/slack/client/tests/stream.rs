@@ -132,6 +132,37 @@ async fn crashed_stream_is_completed_by_successor() {
 }
 
 #[tokio::test]
+async fn cut_stream_that_cannot_be_completed_is_posted_whole() {
+    let text = format!("{}end", "word ".repeat(2_000));
+    for is_cut in [false, true] {
+        let fake = asked().await;
+        fake.refuses("chat.update", "invalid_blocks");
+        fake.refuses("chat.postMessage", "invalid_blocks");
+        if is_cut {
+            fake.refuses("chat.appendStream", "stopped_by_user");
+        }
+        let at = answer(&client(&fake), &text).await.unwrap();
+        let posted = fake.sent("chat.postMessage");
+        if is_cut {
+            assert_eq!((&posted[1]["text"], at.id.as_str()), (&json!(text), "1790000009.000002"));
+        } else {
+            assert_eq!((posted.len(), at.id.as_str()), (0, "1790000009.000001"));
+        }
+    }
+    // Nor does the next process take the beginning for all of it.
+    let fake = asked().await;
+    fake.will_answer(
+        "chat.startStream",
+        200,
+        json!({ "ok": false, "error": "internal_error", "kept": true }),
+    );
+    answer(&client(&fake), &text).await.unwrap_err();
+    fake.refuses("chat.update", "invalid_blocks");
+    let at = answer(&client(&fake), &text).await.unwrap();
+    assert_eq!(at.id, "1790000009.000002");
+}
+
+#[tokio::test]
 async fn unknown_recipient_gets_a_post() {
     let fake = asked().await;
     let kind = PostKind::Chunk(0);
