@@ -19,6 +19,9 @@ pub struct SetUp {
     pub since_ticks: u64,
     /// When the set-up was wanted, or the look that has begun it.
     pub begun_ms: Ms,
+    /// A look has begun it. That another one says so changes nothing: a step can bring that about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_begun: bool,
     /// The ends of the steps so far, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<StepEnd>,
@@ -139,6 +142,7 @@ impl SetUp {
             commit,
             since_ticks,
             begun_ms: now_ms,
+            has_begun: false,
             ended: Vec::new(),
             over_ms,
             failed: Vec::new(),

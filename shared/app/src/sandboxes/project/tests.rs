@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -218,6 +219,23 @@ fn late_first_look_begins_a_whole_set_up() {
     assert!(seen(&first).has_begun && !seen(&first).is_over, "{first}");
     assert_eq!(seen_over(root.path(), &environment).ended, [StepEnd::Done]);
     assert_eq!(log(root.path(), 0), "whole\n");
+}
+
+#[test]
+fn a_step_cannot_set_its_own_clock() {
+    let root = sandbox();
+    let texts = ["cd ../.bobbin/set-up; rm -f began runs; touch ../gone; sleep 1000"];
+    let mut environment = of_set_up(&texts, 600);
+    let look = |environment: &BTreeMap<String, String>| {
+        seen(&String::from_utf8(ran(root.path(), SET_UP, environment).stdout).unwrap())
+    };
+    assert!(look(&environment).has_begun);
+    while !root.path().join(".bobbin/gone").exists() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!look(&environment).is_over);
+    environment.insert("BOBBIN_LATE".to_owned(), "on".to_owned());
+    assert!(look(&environment).is_over);
 }
 
 #[test]
