@@ -299,16 +299,19 @@ pub fn project_in(
     project_of(sandbox).filter(|_| !is_closed(sandbox, repositories, place))
 }
 
-/// Whether the checkout was cloned from inside, as anybody could, though the tenant's forge has a repository of this
-/// name, and managers have not opened that in this channel.
+/// Whether managers have not opened the repository in this channel: one that the forge's app has brought, or one that
+/// was cloned from inside, as anybody could, though the tenant's forge has a repository of this name.
 #[must_use]
 pub fn is_closed(
     sandbox: &SandboxRecord,
     repositories: &Repositories,
     (forge, channel): (Option<&BoundForge>, &str),
 ) -> bool {
-    let name = repository_of(sandbox).filter(|_| sandbox.project.carried.is_none());
-    let at_forge = name.zip(forge).and_then(|(name, forge)| forge.name_of(&name));
+    let Some(name) = repository_of(sandbox) else { return false };
+    let at_forge = match &sandbox.project.carried {
+        Some(carried) => Some(carried.repository.name.clone()),
+        None => forge.and_then(|forge| forge.name_of(&name)),
+    };
     at_forge.is_some_and(|name| !repositories.are_open(&name, channel))
 }
 
@@ -640,6 +643,26 @@ mod tests {
             assert_eq!(of(repo, (None, "C2")), given, "{repo}");
         }
         assert_eq!(of("else/api", (Some(&forge), "C2")).as_deref(), Some("else/api"));
+    }
+
+    #[test]
+    fn a_carried_checkout_has_secrets_where_it_is_open() {
+        let mut lists = Repositories::default();
+        lists.open(Some("C1"), "acme/web".to_owned());
+        let repository = ForgeRepository {
+            installation: 1,
+            id: 1,
+            name: "Acme/Web".to_owned(),
+            address: String::new(),
+            is_private: true,
+            branch: "main".to_owned(),
+        };
+        let carried = Carried { repository, default: None, folder: None, base: None };
+        let (repo, carried) = (Some("acme/web".to_owned()), Some(carried));
+        let project = SandboxProject { repo, carried, ..SandboxProject::default() };
+        let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
+        let of = |channel: &str| project_in(&sandbox, &lists, (None, channel));
+        assert_eq!((of("C1").as_deref(), of("C2")), (Some("acme/web"), None));
     }
 
     #[test]
