@@ -4,8 +4,8 @@
 //! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is
 //! refused; a workflow that changes is refused; calls, memory and time are bounded. What the commit that was brought
 //! has and that branch does not (somebody's pull request) is published with the work, and so listed and refused as the
-//! work's; a file that the branch has by now as the work has it is no change. Deliberately absent: what commits between the first and the last had in them, which the forge shows beside
-//! the pull request.
+//! work's; a file that the branch has by now as the work has it is no change. Deliberately absent: what commits between
+//! the first and the last had in them, which the forge shows beside the pull request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
