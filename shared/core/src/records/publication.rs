@@ -152,20 +152,26 @@ impl Published {
     /// what was published of this one goes on as the thread's own.
     pub fn turn_own_to(&mut self, repository: u64) {
         if let Some(own) = &mut self.publication {
-            if own.repository == 0 {
-                let watched = own.watch.as_ref().map(|watch| watch.repository.id);
-                own.repository = watched.unwrap_or(repository);
-            }
+            // An older worker does not know the field, and may have left that of another repository.
+            let watched = own.watch.as_ref().map(|watch| watch.repository.id);
+            let known = Some(own.repository).filter(|known| !is_unknown(known));
+            own.repository = watched.or(known).unwrap_or(repository);
             if own.repository == repository {
                 return;
             }
         }
         if let Some(before) = self.publication.take().filter(Publication::is_at_forge) {
             let id = before.repository;
-            self.beside.retain(|one| one.repository != id);
-            // Its checkout is gone: nothing of what was shown can be pushed any more.
-            let publication = Publication { shown: None, ..before };
-            self.beside.push(PublishedBeside { repository: id, publication });
+            let has_watch = |one: &PublishedBeside| one.publication.watch.is_some();
+            // Of two from before they were one, the watched one goes on.
+            let is_other_kept = before.watch.is_none()
+                && self.beside.iter().any(|one| one.repository == id && has_watch(one));
+            if !is_other_kept {
+                self.beside.retain(|one| one.repository != id);
+                // Its checkout is gone: nothing of what was shown can be pushed any more.
+                let publication = Publication { shown: None, ..before };
+                self.beside.push(PublishedBeside { repository: id, publication });
+            }
         }
         let known = self.beside.iter().position(|one| one.repository == repository);
         let own = known.map(|place| self.beside.remove(place).publication);
@@ -707,6 +713,7 @@ pub fn branch(subject: &str, hash: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::carried::ForgeRepository;
 
     #[test]
     fn deliveries_that_waited_are_no_tries() {
@@ -746,6 +753,31 @@ mod tests {
         assert_eq!(branch(&published, None).as_deref(), Some("bobbin/api"));
         assert_eq!(branch(&published, Some(43)).as_deref(), Some("bobbin/web"));
         assert_eq!(published.beside.len(), 1);
+        // The repository of its watch is the one that is known.
+        let watched = |id, branch: &str| {
+            let repository = ForgeRepository {
+                installation: 1,
+                id,
+                name: "acme/lib".to_owned(),
+                address: String::new(),
+                is_private: true,
+                branch: "main".to_owned(),
+            };
+            let watch = Watch::new("p-1".into(), repository, None, 1);
+            Publication { watch: Some(watch), ..pushed(99, branch) }
+        };
+        let own = Some(watched(45, "bobbin/watched"));
+        let mut mixed = Published { publication: own, ..Published::default() };
+        mixed.turn_own_to(99);
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/watched"));
+        // Of two of one repository, the one that is watched is kept.
+        mixed.publication = Some(pushed(45, "bobbin/another"));
+        mixed.turn_own_to(99);
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/watched"));
+        mixed.publication = Some(watched(45, "bobbin/another"));
+        mixed.turn_own_to(99);
+        assert_eq!((mixed.beside.len(), branch(&mixed, None)), (1, None));
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/another"));
         // What was only shown is nothing to go on with.
         published.publication = Some(Publication::new(42, "bobbin/shown".to_owned()));
         published.turn_own_to(44);
