@@ -385,6 +385,8 @@ pub enum Outgoing {
         subject: String,
         /// The changed files, by path.
         files: Vec<OutgoingFile>,
+        /// Those of them that have changed since what was pushed; empty: nothing was, or they are too many.
+        since: Vec<OutgoingFile>,
         /// Number of the repository's workflows that a push may start.
         workflows: u32,
         /// The branch into which it is to go does not have all commits that were brought.
