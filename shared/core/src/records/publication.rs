@@ -531,16 +531,21 @@ impl Publication {
 /// before every push.
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
-    const FILES: [&str; 55] = [
+    const FILES: [&str; 81] = [
         "action.yaml",
         "action.yml",
         "agents.md",
         "appveyor.yml",
+        "azure-pipelines.yaml",
         "azure-pipelines.yml",
         "bitbucket-pipelines.yml",
+        "bitrise.yml",
+        "build.bazel",
         "build.gradle",
         "build.gradle.kts",
         "build.rs",
+        "build.sbt",
+        "buildspec.yaml",
         "buildspec.yml",
         "bun.lock",
         "bun.lockb",
@@ -554,30 +559,51 @@ pub fn is_protected(path: &str) -> bool {
         "composer.json",
         "composer.lock",
         "conftest.py",
+        "constraints.txt",
         "deno.json",
         "deno.lock",
+        "dockerfile",
+        "flake.lock",
+        "flake.nix",
         "gemfile",
         "gemfile.lock",
         "gemini.md",
+        "gnumakefile",
         "go.mod",
         "go.sum",
+        "go.work",
+        "gradle.lockfile",
         "gradlew",
         "gradlew.bat",
         "jenkinsfile",
         "justfile",
+        "libs.versions.toml",
         "makefile",
+        "meson.build",
+        "mise.toml",
+        "mix.exs",
+        "mix.lock",
+        "module.bazel",
+        "mvnw",
         "noxfile.py",
+        "npm-shrinkwrap.json",
         "opencode.json",
         "opencode.jsonc",
         "package-lock.json",
         "package.json",
+        "package.swift",
+        "packages.lock.json",
         "pipfile",
         "pipfile.lock",
         "pnpm-lock.yaml",
+        "pnpm-workspace.yaml",
         "poetry.lock",
         "pom.xml",
+        "pubspec.lock",
+        "pubspec.yaml",
         "pyproject.toml",
         "rakefile",
+        "rust-toolchain",
         "settings.gradle",
         "settings.gradle.kts",
         "setup.cfg",
@@ -589,13 +615,15 @@ pub fn is_protected(path: &str) -> bool {
         "yarn.lock",
     ];
     /// Beginnings and ends of names.
-    const NAMES: [(&str, &str); 7] = [
+    const NAMES: [(&str, &str); 9] = [
+        ("", ".csproj"),
         ("", ".dockerfile"),
+        ("", ".mk"),
         ("compose", ".yaml"),
         ("compose", ".yml"),
         ("docker-compose", ".yaml"),
         ("docker-compose", ".yml"),
-        ("dockerfile", ""),
+        ("dockerfile.", ""),
         ("requirements", ".txt"),
     ];
     let path = path.to_ascii_lowercase();
@@ -604,6 +632,7 @@ pub fn is_protected(path: &str) -> bool {
         || FILES.contains(&name)
         || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
         || format!("/{path}").contains("/gradle/wrapper/")
+        || (path.split('/').rev().nth(1) == Some("requirements") && name.ends_with(".txt"))
 }
 
 /// A subject of a pull request: one line within the bound.
@@ -841,6 +870,13 @@ mod tests {
             "docker-compose.test.yml",
             "Dockerfile.ci",
             "images/web.Dockerfile",
+            "Dockerfile",
+            "requirements/base.txt",
+            "app/App.csproj",
+            "Package.swift",
+            "gradle/libs.versions.toml",
+            "build/rules.mk",
+            "BUILD.bazel",
         ] {
             assert!(is_protected(path), "{path}");
         }
@@ -851,6 +887,9 @@ mod tests {
             "docs/agents.rs",
             "docs/gradle/wrapper.md",
             "src/build.rs.md",
+            "src/dockerfile_parser.py",
+            "requirements/base.md",
+            "requirements/old/notes.txt",
         ] {
             assert!(!is_protected(path), "{path}");
         }
