@@ -632,7 +632,7 @@ pub fn is_protected(path: &str) -> bool {
         || FILES.contains(&name)
         || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
         || format!("/{path}").contains("/gradle/wrapper/")
-        || (path.split('/').rev().nth(1) == Some("requirements") && name.ends_with(".txt"))
+        || (path.rsplit('/').nth(1) == Some("requirements") && name.ends_with(".txt"))
 }
 
 /// A subject of a pull request: one line within the bound.
