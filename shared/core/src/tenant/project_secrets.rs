@@ -258,18 +258,8 @@ impl ProjectSecrets {
     /// Identifies the secrets of a repository with their values, without revealing any; empty: it has none.
     #[must_use]
     pub fn revision(&self, repository: Option<&str>) -> String {
-        repository.map_or_else(String::new, |repository| self.revision_of(repository, |_| true))
-    }
-
-    /// The same of those whose values set-up steps can read.
-    #[must_use]
-    pub fn read_by_set_up(&self, repository: &str) -> String {
-        self.revision_of(repository, |secret| secret.readable && secret.set_up)
-    }
-
-    fn revision_of(&self, repository: &str, counts: impl Fn(&ProjectSecret) -> bool) -> String {
-        let there = self.of(repository).into_iter().flatten();
-        let each = there.filter(|(_, secret)| counts(secret)).flat_map(|(name, secret)| {
+        let there = repository.and_then(|repository| self.of(repository)).into_iter().flatten();
+        let each = there.flat_map(|(name, secret)| {
             [name.clone(), secret.sealed.clone(), secret.wish("", name).usage()]
         });
         let each: Vec<String> = each.collect();
@@ -278,6 +268,18 @@ impl ProjectSecrets {
         }
         let parts: Vec<&str> = each.iter().map(String::as_str).collect();
         digest(&parts)[..DIGITS].to_owned()
+    }
+
+    /// Identifies each of those whose values set-up steps can read, by name, with its value.
+    #[must_use]
+    pub fn read_by_set_up(&self, repository: &str) -> BTreeMap<String, String> {
+        let there = self.of(repository).into_iter().flatten();
+        let read = there.filter(|(_, secret)| secret.readable && secret.set_up);
+        let each = read.map(|(name, secret)| {
+            let usage = secret.wish("", name).usage();
+            (name.clone(), digest(&[&secret.sealed, &usage])[..DIGITS].to_owned())
+        });
+        each.collect()
     }
 }
 
@@ -548,7 +550,7 @@ mod tests {
         assert_eq!(secrets.room(&more), Err(SecretRefused::Full));
         assert_eq!(secrets.room(&usable), Ok(()), "it replaces one");
         // What set-up steps cannot read changes nothing for them.
-        assert_eq!(secrets.read_by_set_up("acme/api"), "");
+        assert_eq!(secrets.read_by_set_up("acme/api"), BTreeMap::new());
         let readable = ProjectSecret { readable: true, ..stored("three") };
         secrets.set(&usable, readable.clone());
         let read = secrets.read_by_set_up("acme/api");

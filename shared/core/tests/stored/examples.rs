@@ -712,7 +712,7 @@ fn set_up() -> SetUp {
         key: Some(built().key),
         prebuilt_at: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         is_requested: true,
-        secrets: "0123456789abcdef".to_owned(),
+        secrets: BTreeMap::from([("A_TOKEN".to_owned(), "0123456789abcdef".to_owned())]),
         ran: vec![RanStep {
             name: "migrate".to_owned(),
             end: StepEnd::Failed(2),
