@@ -4,8 +4,8 @@
 //! forge's but commits of the branch into which the work is to go; every changed file is listed, or the push is
 //! refused; a workflow that changes is refused; calls, memory and time are bounded. What the commit that was brought
 //! has and that branch does not (somebody's pull request) is published with the work, and so listed and refused as the
-//! work's. Deliberately absent: what commits between the first and the last had in them, which the forge shows beside
-//! the pull request.
+//! work's; a file that the branch has by now as the work has it is no change. Deliberately absent: what commits between
+//! the first and the last had in them, which the forge shows beside the pull request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -154,15 +154,23 @@ pub async fn read(
         pack: &pack,
         inside,
         takes_workflows: false,
+        only: None,
         calls: 0,
         entries: 0,
         files: Vec::new(),
     };
     let has_others = common != *base;
-    if has_others && walk.is_same(*base, tree).await? {
+    // What was pushed may be undone: the files that were brought are then a change of the branch.
+    if has_others
+        && walk.is_same(*base, tree).await?
+        && (since.is_none() || walk.is_same(since.unwrap_or(*base), tree).await?)
+    {
         return Ok(None);
     }
-    let was = walk.go(if has_others { common } else { *from }, tree).await?;
+    let was = match into.filter(|_| has_others) {
+        Some(into) => walk.go_beside(common, into, tree).await?,
+        None => walk.go(*from, tree).await?,
+    };
     let workflows = walk.workflows(was).await?;
     let mut files = walk.sorted();
     let mut changed = Vec::new();
@@ -316,6 +324,8 @@ struct Walk<'a> {
     inside: BTreeSet<ObjectId>,
     /// Workflows may change: others have, in what was merged.
     takes_workflows: bool,
+    /// The files and folders that are looked at; `None`: all.
+    only: Option<BTreeSet<Vec<u8>>>,
     calls: usize,
     entries: usize,
     files: Vec<(Vec<u8>, OutgoingChange)>,
@@ -335,6 +345,34 @@ impl Walk<'_> {
             }
             level = self.go_down(&level).await?;
         }
+        Ok(was)
+    }
+
+    /// Compares two roots, and leaves out what the branch that moved on from the first has by now as the second has it:
+    /// commits that were brought may have come into it as others. Returns the first one's entries.
+    async fn go_beside(
+        &mut self,
+        base: ObjectId,
+        into: ObjectId,
+        head: ObjectId,
+    ) -> Result<Vec<TreeEntry>, NotOutgoing> {
+        self.takes_workflows = true;
+        let was = self.go(base, head).await?;
+        let mut found = std::mem::take(&mut self.files);
+        let paths = found.iter().flat_map(|(path, _)| {
+            let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            folders.map(move |(end, _)| path[..end].to_vec()).chain([path.clone()])
+        });
+        self.only = Some(paths.collect());
+        self.go(into, head).await?;
+        (self.only, self.takes_workflows) = (None, false);
+        let differ: BTreeSet<Vec<u8>> =
+            std::mem::take(&mut self.files).into_iter().map(|(path, _)| path).collect();
+        found.retain(|(path, _)| differ.contains(path));
+        if let Some((path, _)) = found.iter().find(|(path, _)| is_workflow(path)) {
+            return refused(changed_workflow(path));
+        }
+        self.files = found;
         Ok(was)
     }
 
@@ -443,6 +481,9 @@ impl Walk<'_> {
                 continue;
             }
             let path = joined(&folder.path, name);
+            if self.only.as_ref().is_some_and(|only| !only.contains(&path)) {
+                continue;
+            }
             let depth = folder.depth + 1;
             if path.len() > PATH_BYTES_MAX || depth > DEPTH_MAX {
                 return refused(
@@ -473,10 +514,7 @@ impl Walk<'_> {
 
     fn note(&mut self, path: Vec<u8>, how: OutgoingChange) -> Result<(), NotOutgoing> {
         if is_workflow(&path) && !self.takes_workflows {
-            return refused(format!(
-                "{} is a workflow, which Bobbin does not change. Ask the agent to leave .github/workflows as it was.",
-                shown(&path)
-            ));
+            return refused(changed_workflow(&path));
         }
         self.files.push((path, how));
         if self.files.len() > FILES_MAX { refused(too_many("files", FILES_MAX)) } else { Ok(()) }
@@ -497,6 +535,13 @@ impl Walk<'_> {
         };
         Ok(u32::try_from(entries.iter().filter(is_workflow).count()).unwrap_or(u32::MAX))
     }
+}
+
+fn changed_workflow(path: &[u8]) -> String {
+    format!(
+        "{} is a workflow, which Bobbin does not change. Ask the agent to leave .github/workflows as it was.",
+        shown(path)
+    )
 }
 
 fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {

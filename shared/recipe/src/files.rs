@@ -134,3 +134,17 @@ pub(crate) fn unread_in(path: &str, unread: &Unread) -> String {
         None => format!("{}: {}.", code(path), unread.words),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::records::publication::is_protected;
+
+    use super::*;
+
+    #[test]
+    fn lock_files_are_protected() {
+        for name in LOCK_FILES {
+            assert!(is_protected(name), "{name}");
+        }
+    }
+}

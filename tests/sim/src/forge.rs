@@ -156,6 +156,7 @@ impl SimThread {
             commit,
             subject: "Add a".to_owned(),
             files: vec![file],
+            since: Vec::new(),
             workflows: 0,
             has_others: false,
         }

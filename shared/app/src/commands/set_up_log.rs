@@ -67,11 +67,13 @@ impl Lane<'_> {
     }
 }
 
-/// Whether the steps could read a value that is no longer known. A name that the sandbox got since changes nothing.
+/// Whether the steps could read a value that is no longer known. One that was stored since changes nothing, nor does a
+/// name that the sandbox got since.
 fn is_changed(session: &Session, repository: &str, settings: &Settings) -> bool {
     let set_up = session.sandbox.project.set_up.as_ref();
-    let read = set_up.map(|set_up| &*set_up.secrets).filter(|read| !read.is_empty());
-    read.is_some_and(|read| settings.project_secrets.read_by_set_up(repository) != read)
+    let mut read = set_up.into_iter().flat_map(|set_up| &set_up.secrets);
+    let present = settings.project_secrets.read_by_set_up(repository);
+    read.any(|(name, value)| present.get(name) != Some(value))
 }
 
 /// Says why nothing is shown if a value is not known that the output may hold.
@@ -189,7 +191,7 @@ mod tests {
             readable: true,
             set_up: true,
         };
-        let stored = |settings: &Settings, sealed: &str| {
+        let stored_as = |settings: &Settings, sealed: &str, wish: &SecretRequest| {
             let secret = ProjectSecret {
                 sealed: sealed.to_owned(),
                 hosts: Vec::new(),
@@ -198,8 +200,9 @@ mod tests {
                 by: Person::default(),
                 since_ms: 1,
             };
-            settings.with_secret(sealed, &wish, secret).expect("there is room")
+            settings.with_secret(sealed, wish, secret).expect("there is room")
         };
+        let stored = |settings: &Settings, sealed: &str| stored_as(settings, sealed, &wish);
         let settings = stored(&Settings::default(), "one");
         let set_up_with = |settings: &Settings| {
             let mut session = Session::new(ThreadKey::discord("1", "2").expect("ids"), 0);
@@ -213,6 +216,8 @@ mod tests {
             assert!(is_changed(&session, "acme/api", &changed));
         }
         // One that came later is in no output.
+        let another = SecretRequest { name: "PIP_TOKEN".to_owned(), ..wish.clone() };
+        assert!(!is_changed(&session, "acme/api", &stored_as(&settings, "three", &another)));
         assert!(!is_changed(&set_up_with(&Settings::default()), "acme/api", &settings));
     }
 

@@ -131,9 +131,10 @@ impl Sandboxes {
         let pushed = pushed.and_then(|commit| commit.parse().ok());
         let read = self.read_work(forge, target, carried, wanted, pushed).await;
         let outgoing = match read {
-            Ok((commit, OutgoingWork { subject, files, workflows, has_others, .. })) => {
+            Ok((commit, work)) => {
+                let OutgoingWork { subject, files, since, workflows, has_others, .. } = work;
                 let commit = commit.to_string();
-                Outgoing::Ready { commit, subject, files, workflows, has_others }
+                Outgoing::Ready { commit, subject, files, since, workflows, has_others }
             }
             Err(NotRead::Unchanged) => Outgoing::Unchanged,
             Err(NotRead::Changed) => Outgoing::Refused { why: MOVING.to_owned() },

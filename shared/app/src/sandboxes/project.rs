@@ -149,13 +149,15 @@ impl Sandboxes {
         let services = self.startable(services);
         let mut environment = written(steps, variables);
         let seconds = |ms: u64| ms.div_ceil(1_000).to_string();
+        let flag = |is_on: bool| if is_on { "on" } else { "" }.to_owned();
         environment.extend([
             ("BOBBIN_OF".to_owned(), self.name(key, generation)),
             ("BOBBIN_SERVICES".to_owned(), words(services)),
             ("BOBBIN_SINCE".to_owned(), since_ticks.to_string()),
             ("BOBBIN_STEP_S".to_owned(), seconds(bounds.step_ms)),
             ("BOBBIN_ALL_S".to_owned(), seconds(bounds.all_ms)),
-            ("BOBBIN_GOES_ON".to_owned(), if bounds.goes_on { "on" } else { "" }.to_owned()),
+            ("BOBBIN_LATE".to_owned(), flag(bounds.is_late)),
+            ("BOBBIN_GOES_ON".to_owned(), flag(bounds.goes_on)),
         ]);
         // A look that arrives after the message became visible again could end somebody else's server.
         let timeout = Duration::from_millis(LOOK_MS_MAX.min(left_ms()));

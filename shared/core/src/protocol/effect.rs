@@ -232,6 +232,8 @@ pub struct SetUpBounds {
     pub step_ms: u64,
     /// Milliseconds of all steps together.
     pub all_ms: u64,
+    /// That time is over.
+    pub is_late: bool,
     /// Bytes that are wanted of the end of a failed step's output.
     pub said_bytes: usize,
     /// A step that fails does not keep those behind it from running.

@@ -152,20 +152,26 @@ impl Published {
     /// what was published of this one goes on as the thread's own.
     pub fn turn_own_to(&mut self, repository: u64) {
         if let Some(own) = &mut self.publication {
-            if own.repository == 0 {
-                let watched = own.watch.as_ref().map(|watch| watch.repository.id);
-                own.repository = watched.unwrap_or(repository);
-            }
+            // An older worker does not know the field, and may have left that of another repository.
+            let watched = own.watch.as_ref().map(|watch| watch.repository.id);
+            let known = Some(own.repository).filter(|known| !is_unknown(known));
+            own.repository = watched.or(known).unwrap_or(repository);
             if own.repository == repository {
                 return;
             }
         }
         if let Some(before) = self.publication.take().filter(Publication::is_at_forge) {
             let id = before.repository;
-            self.beside.retain(|one| one.repository != id);
-            // Its checkout is gone: nothing of what was shown can be pushed any more.
-            let publication = Publication { shown: None, ..before };
-            self.beside.push(PublishedBeside { repository: id, publication });
+            let has_watch = |one: &PublishedBeside| one.publication.watch.is_some();
+            // Of two from before they were one, the watched one goes on.
+            let is_other_kept = before.watch.is_none()
+                && self.beside.iter().any(|one| one.repository == id && has_watch(one));
+            if !is_other_kept {
+                self.beside.retain(|one| one.repository != id);
+                // Its checkout is gone: nothing of what was shown can be pushed any more.
+                let publication = Publication { shown: None, ..before };
+                self.beside.push(PublishedBeside { repository: id, publication });
+            }
         }
         let known = self.beside.iter().position(|one| one.repository == repository);
         let own = known.map(|place| self.beside.remove(place).publication);
@@ -379,6 +385,8 @@ pub enum Outgoing {
         subject: String,
         /// The changed files, by path.
         files: Vec<OutgoingFile>,
+        /// Those of them that have changed since what was pushed; empty: nothing was, or they are too many.
+        since: Vec<OutgoingFile>,
         /// Number of the repository's workflows that a push may start.
         workflows: u32,
         /// The branch into which it is to go does not have all commits that were brought.
@@ -523,16 +531,21 @@ impl Publication {
 /// before every push.
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
-    const FILES: [&str; 55] = [
+    const FILES: [&str; 81] = [
         "action.yaml",
         "action.yml",
         "agents.md",
         "appveyor.yml",
+        "azure-pipelines.yaml",
         "azure-pipelines.yml",
         "bitbucket-pipelines.yml",
+        "bitrise.yml",
+        "build.bazel",
         "build.gradle",
         "build.gradle.kts",
         "build.rs",
+        "build.sbt",
+        "buildspec.yaml",
         "buildspec.yml",
         "bun.lock",
         "bun.lockb",
@@ -546,30 +559,51 @@ pub fn is_protected(path: &str) -> bool {
         "composer.json",
         "composer.lock",
         "conftest.py",
+        "constraints.txt",
         "deno.json",
         "deno.lock",
+        "dockerfile",
+        "flake.lock",
+        "flake.nix",
         "gemfile",
         "gemfile.lock",
         "gemini.md",
+        "gnumakefile",
         "go.mod",
         "go.sum",
+        "go.work",
+        "gradle.lockfile",
         "gradlew",
         "gradlew.bat",
         "jenkinsfile",
         "justfile",
+        "libs.versions.toml",
         "makefile",
+        "meson.build",
+        "mise.toml",
+        "mix.exs",
+        "mix.lock",
+        "module.bazel",
+        "mvnw",
         "noxfile.py",
+        "npm-shrinkwrap.json",
         "opencode.json",
         "opencode.jsonc",
         "package-lock.json",
         "package.json",
+        "package.swift",
+        "packages.lock.json",
         "pipfile",
         "pipfile.lock",
         "pnpm-lock.yaml",
+        "pnpm-workspace.yaml",
         "poetry.lock",
         "pom.xml",
+        "pubspec.lock",
+        "pubspec.yaml",
         "pyproject.toml",
         "rakefile",
+        "rust-toolchain",
         "settings.gradle",
         "settings.gradle.kts",
         "setup.cfg",
@@ -581,13 +615,15 @@ pub fn is_protected(path: &str) -> bool {
         "yarn.lock",
     ];
     /// Beginnings and ends of names.
-    const NAMES: [(&str, &str); 7] = [
+    const NAMES: [(&str, &str); 9] = [
+        ("", ".csproj"),
         ("", ".dockerfile"),
+        ("", ".mk"),
         ("compose", ".yaml"),
         ("compose", ".yml"),
         ("docker-compose", ".yaml"),
         ("docker-compose", ".yml"),
-        ("dockerfile", ""),
+        ("dockerfile.", ""),
         ("requirements", ".txt"),
     ];
     let path = path.to_ascii_lowercase();
@@ -596,6 +632,7 @@ pub fn is_protected(path: &str) -> bool {
         || FILES.contains(&name)
         || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
         || format!("/{path}").contains("/gradle/wrapper/")
+        || (path.rsplit('/').nth(1) == Some("requirements") && name.ends_with(".txt"))
 }
 
 /// A subject of a pull request: one line within the bound.
@@ -707,6 +744,7 @@ pub fn branch(subject: &str, hash: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::carried::ForgeRepository;
 
     #[test]
     fn deliveries_that_waited_are_no_tries() {
@@ -746,6 +784,31 @@ mod tests {
         assert_eq!(branch(&published, None).as_deref(), Some("bobbin/api"));
         assert_eq!(branch(&published, Some(43)).as_deref(), Some("bobbin/web"));
         assert_eq!(published.beside.len(), 1);
+        // The repository of its watch is the one that is known.
+        let watched = |id, branch: &str| {
+            let repository = ForgeRepository {
+                installation: 1,
+                id,
+                name: "acme/lib".to_owned(),
+                address: String::new(),
+                is_private: true,
+                branch: "main".to_owned(),
+            };
+            let watch = Watch::new("p-1".into(), repository, None, 1);
+            Publication { watch: Some(watch), ..pushed(99, branch) }
+        };
+        let own = Some(watched(45, "bobbin/watched"));
+        let mut mixed = Published { publication: own, ..Published::default() };
+        mixed.turn_own_to(99);
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/watched"));
+        // Of two of one repository, the one that is watched is kept.
+        mixed.publication = Some(pushed(45, "bobbin/another"));
+        mixed.turn_own_to(99);
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/watched"));
+        mixed.publication = Some(watched(45, "bobbin/another"));
+        mixed.turn_own_to(99);
+        assert_eq!((mixed.beside.len(), branch(&mixed, None)), (1, None));
+        assert_eq!(branch(&mixed, Some(45)).as_deref(), Some("bobbin/another"));
         // What was only shown is nothing to go on with.
         published.publication = Some(Publication::new(42, "bobbin/shown".to_owned()));
         published.turn_own_to(44);
@@ -807,6 +870,13 @@ mod tests {
             "docker-compose.test.yml",
             "Dockerfile.ci",
             "images/web.Dockerfile",
+            "Dockerfile",
+            "requirements/base.txt",
+            "app/App.csproj",
+            "Package.swift",
+            "gradle/libs.versions.toml",
+            "build/rules.mk",
+            "BUILD.bazel",
         ] {
             assert!(is_protected(path), "{path}");
         }
@@ -817,6 +887,9 @@ mod tests {
             "docs/agents.rs",
             "docs/gradle/wrapper.md",
             "src/build.rs.md",
+            "src/dockerfile_parser.py",
+            "requirements/base.md",
+            "requirements/old/notes.txt",
         ] {
             assert!(!is_protected(path), "{path}");
         }

@@ -1,5 +1,7 @@
 //! How the project of a sandbox was made ready.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Ms;
@@ -19,6 +21,9 @@ pub struct SetUp {
     pub since_ticks: u64,
     /// When the set-up was wanted, or the look that has begun it.
     pub begun_ms: Ms,
+    /// A look has begun it. That another one says so changes nothing: a step can bring that about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_begun: bool,
     /// The ends of the steps so far, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<StepEnd>,
@@ -42,8 +47,8 @@ pub struct SetUp {
     pub is_requested: bool,
     /// Identifies the secrets whose values its steps could read, as they were when these began
     /// ([`crate::tenant::project_secrets::ProjectSecrets::read_by_set_up`]).
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub secrets: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, String>,
     /// In a builder, the steps that have ended, for people: nobody can look into it afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<RanStep>,
@@ -139,6 +144,7 @@ impl SetUp {
             commit,
             since_ticks,
             begun_ms: now_ms,
+            has_begun: false,
             ended: Vec::new(),
             over_ms,
             failed: Vec::new(),
@@ -146,7 +152,7 @@ impl SetUp {
             key: None,
             prebuilt_at: None,
             is_requested: false,
-            secrets: String::new(),
+            secrets: BTreeMap::new(),
             ran: Vec::new(),
         }
     }

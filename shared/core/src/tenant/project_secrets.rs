@@ -258,18 +258,8 @@ impl ProjectSecrets {
     /// Identifies the secrets of a repository with their values, without revealing any; empty: it has none.
     #[must_use]
     pub fn revision(&self, repository: Option<&str>) -> String {
-        repository.map_or_else(String::new, |repository| self.revision_of(repository, |_| true))
-    }
-
-    /// The same of those whose values set-up steps can read.
-    #[must_use]
-    pub fn read_by_set_up(&self, repository: &str) -> String {
-        self.revision_of(repository, |secret| secret.readable && secret.set_up)
-    }
-
-    fn revision_of(&self, repository: &str, counts: impl Fn(&ProjectSecret) -> bool) -> String {
-        let there = self.of(repository).into_iter().flatten();
-        let each = there.filter(|(_, secret)| counts(secret)).flat_map(|(name, secret)| {
+        let there = repository.and_then(|repository| self.of(repository)).into_iter().flatten();
+        let each = there.flat_map(|(name, secret)| {
             [name.clone(), secret.sealed.clone(), secret.wish("", name).usage()]
         });
         let each: Vec<String> = each.collect();
@@ -278,6 +268,18 @@ impl ProjectSecrets {
         }
         let parts: Vec<&str> = each.iter().map(String::as_str).collect();
         digest(&parts)[..DIGITS].to_owned()
+    }
+
+    /// Identifies each of those whose values set-up steps can read, by name, with its value.
+    #[must_use]
+    pub fn read_by_set_up(&self, repository: &str) -> BTreeMap<String, String> {
+        let there = self.of(repository).into_iter().flatten();
+        let read = there.filter(|(_, secret)| secret.readable && secret.set_up);
+        let each = read.map(|(name, secret)| {
+            let usage = secret.wish("", name).usage();
+            (name.clone(), digest(&[&secret.sealed, &usage])[..DIGITS].to_owned())
+        });
+        each.collect()
     }
 }
 
@@ -299,16 +301,19 @@ pub fn project_in(
     project_of(sandbox).filter(|_| !is_closed(sandbox, repositories, place))
 }
 
-/// Whether the checkout was cloned from inside, as anybody could, though the tenant's forge has a repository of this
-/// name, and managers have not opened that in this channel.
+/// Whether managers have not opened the repository in this channel: one that the forge's app has brought, or one that
+/// was cloned from inside, as anybody could, though the tenant's forge has a repository of this name.
 #[must_use]
 pub fn is_closed(
     sandbox: &SandboxRecord,
     repositories: &Repositories,
     (forge, channel): (Option<&BoundForge>, &str),
 ) -> bool {
-    let name = repository_of(sandbox).filter(|_| sandbox.project.carried.is_none());
-    let at_forge = name.zip(forge).and_then(|(name, forge)| forge.name_of(&name));
+    let Some(name) = repository_of(sandbox) else { return false };
+    let at_forge = match &sandbox.project.carried {
+        Some(carried) => Some(carried.repository.name.clone()),
+        None => forge.and_then(|forge| forge.name_of(&name)),
+    };
     at_forge.is_some_and(|name| !repositories.are_open(&name, channel))
 }
 
@@ -545,7 +550,7 @@ mod tests {
         assert_eq!(secrets.room(&more), Err(SecretRefused::Full));
         assert_eq!(secrets.room(&usable), Ok(()), "it replaces one");
         // What set-up steps cannot read changes nothing for them.
-        assert_eq!(secrets.read_by_set_up("acme/api"), "");
+        assert_eq!(secrets.read_by_set_up("acme/api"), BTreeMap::new());
         let readable = ProjectSecret { readable: true, ..stored("three") };
         secrets.set(&usable, readable.clone());
         let read = secrets.read_by_set_up("acme/api");
@@ -640,6 +645,26 @@ mod tests {
             assert_eq!(of(repo, (None, "C2")), given, "{repo}");
         }
         assert_eq!(of("else/api", (Some(&forge), "C2")).as_deref(), Some("else/api"));
+    }
+
+    #[test]
+    fn a_carried_checkout_has_secrets_where_it_is_open() {
+        let mut lists = Repositories::default();
+        lists.open(Some("C1"), "acme/web".to_owned());
+        let repository = ForgeRepository {
+            installation: 1,
+            id: 1,
+            name: "Acme/Web".to_owned(),
+            address: String::new(),
+            is_private: true,
+            branch: "main".to_owned(),
+        };
+        let carried = Carried { repository, default: None, folder: None, base: None };
+        let (repo, carried) = (Some("acme/web".to_owned()), Some(carried));
+        let project = SandboxProject { repo, carried, ..SandboxProject::default() };
+        let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
+        let of = |channel: &str| project_in(&sandbox, &lists, (None, channel));
+        assert_eq!((of("C1").as_deref(), of("C2")), (Some("acme/web"), None));
     }
 
     #[test]

@@ -704,6 +704,7 @@ fn set_up() -> SetUp {
         commit: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         since_ticks: 4_711,
         begun_ms: T,
+        has_begun: true,
         ended: vec![StepEnd::Done, StepEnd::Failed(2), StepEnd::TooLong, StepEnd::Interrupted],
         over_ms: Some(T + 41_000),
         failed: vec![failed("migrate", StepEnd::Failed(2))],
@@ -711,7 +712,7 @@ fn set_up() -> SetUp {
         key: Some(built().key),
         prebuilt_at: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
         is_requested: true,
-        secrets: "0123456789abcdef".to_owned(),
+        secrets: BTreeMap::from([("A_TOKEN".to_owned(), "0123456789abcdef".to_owned())]),
         ran: vec![RanStep {
             name: "migrate".to_owned(),
             end: StepEnd::Failed(2),

@@ -325,10 +325,20 @@ async fn of_fork(
     (main, fork): (ObjectId, ObjectId),
     common: Option<ObjectId>,
 ) -> Result<Option<OutgoingWork>, String> {
+    of_fork_since(place, (main, fork), common, None).await
+}
+
+/// The same, once a commit of it was pushed.
+async fn of_fork_since(
+    place: &ObjectPlace,
+    (main, fork): (ObjectId, ObjectId),
+    common: Option<ObjectId>,
+    since: Option<ObjectId>,
+) -> Result<Option<OutgoingWork>, String> {
     let head = place.at("HEAD");
     let world = World::start().await;
     world.minting();
-    for commit in [Some(fork), common].into_iter().flatten() {
+    for commit in [Some(fork), Some(main), common, since].into_iter().flatten() {
         folders(&world, place, commit);
     }
     let compare = format!("GET /repos/acme/web/compare/{fork}...{main}");
@@ -342,7 +352,7 @@ async fn of_fork(
             world.on(&compare, reply(404, json!({ "message": message })));
         }
     }
-    let compared = Compared { into: Some(main), ..Compared::with(fork) };
+    let compared = Compared { into: Some(main), since, ..Compared::with(fork) };
     let pack = place.pack(Some(fork), head);
     let read = outgoing::read(&world.github(), &at(), &compared, &head, pack).await;
     read.map_err(|error| match error {
@@ -386,6 +396,60 @@ async fn forks_commits_are_part_of_the_work() {
     commit(&place, "Work");
     let refusal = of_fork(&place, (main, fork), Some(start)).await.unwrap_err();
     assert!(refusal.starts_with(".github/workflows/ci.yml is a workflow"), "{refusal}");
+}
+
+#[tokio::test]
+async fn what_the_branch_has_by_now_is_no_change() {
+    let place = ObjectPlace::empty();
+    write(&place, ".github/workflows/ci.yml", "on: push\n");
+    write(&place, "src/a.txt", "a\n");
+    write(&place, "src/gone.txt", "gone\n");
+    let start = commit(&place, "Start");
+    // A pull request with a workflow, which is then squashed into the branch.
+    git(&place.work, &["checkout", "--quiet", "-b", "fork"]);
+    write(&place, ".github/workflows/ci.yml", "on: pull_request\n");
+    write(&place, "src/a.txt", "b\n");
+    std::fs::remove_file(place.work.join("src/gone.txt")).unwrap();
+    let fork = commit(&place, "By somebody");
+    git(&place.work, &["checkout", "--quiet", "main"]);
+    git(&place.work, &["merge", "--quiet", "--squash", "fork"]);
+    write(&place, "src/later.txt", "later\n");
+    let main = commit(&place, "Squashed");
+    git(&place.work, &["checkout", "--quiet", "fork"]);
+    write(&place, "README.md", "work\n");
+    commit(&place, "Work");
+    let work = of_fork(&place, (main, fork), Some(start)).await.unwrap().unwrap();
+    assert_eq!((listed(&work), work.has_others), (vec!["A README.md".to_owned()], true));
+    // Its own change of the workflow is refused all the same.
+    write(&place, ".github/workflows/ci.yml", "on: issues\n");
+    commit(&place, "Another workflow");
+    let refusal = of_fork(&place, (main, fork), Some(start)).await.unwrap_err();
+    assert!(refusal.starts_with(".github/workflows/ci.yml is a workflow"), "{refusal}");
+}
+
+#[tokio::test]
+async fn work_above_others_commits_is_undone() {
+    let place = ObjectPlace::empty();
+    write(&place, "a.txt", "a\n");
+    let start = commit(&place, "Start");
+    write(&place, "later.txt", "later\n");
+    let main = commit(&place, "Later");
+    git(&place.work, &["checkout", "--quiet", "-b", "fork", &start.to_string()]);
+    write(&place, "a.txt", "b\n");
+    let fork = commit(&place, "By a stranger");
+    write(&place, "README.md", "work\n");
+    let pushed = commit(&place, "Work");
+    git(&place.work, &["revert", "--no-edit", "HEAD"]);
+    let commits = (main, fork);
+    let work = of_fork_since(&place, commits, Some(start), Some(pushed)).await.unwrap().unwrap();
+    assert_eq!(listed(&work), ["D README.md", "M a.txt"]);
+    let since: Vec<&str> = work.since.iter().map(|file| &*file.path).collect();
+    assert_eq!(since, ["README.md"]);
+    // Nothing was pushed, or that is undone already.
+    assert_eq!(of_fork(&place, commits, Some(start)).await, Ok(None));
+    let undone = place.at("HEAD");
+    commit(&place, "Nothing");
+    assert_eq!(of_fork_since(&place, commits, Some(start), Some(undone)).await, Ok(None));
 }
 
 #[tokio::test]

@@ -104,20 +104,36 @@ fn reopened_pull_request_is_not_heard_again() {
 
 #[test]
 fn thread_with_another_repository_begins_nothing() {
-    let world = published();
-    deliver_until_done(&world, &reset(), 1);
-    at_forge(&world, "acme/web", 43);
-    deliver_until_done(&world, &asked("m2", "acme/web"), 1);
-    let membership = Membership { channel: "10".to_owned(), ..Membership::default() };
-    world.with(|s| s.people.insert(7, (person("ann"), membership)));
-    shows(&world, |watched| {
-        let ask = comment(40, by("ann-at-acme", false), "/bobbin rename the page");
-        watched.pull.comments = vec![ask];
-    });
-    hint(&world);
-    hint(&world);
-    assert!(queued(&world).is_empty());
-    assert_eq!(said(&world), [(None, words::WORKS_ELSEWHERE.to_owned())]);
+    let asked_with = |change: fn(&Fake)| {
+        let world = published();
+        deliver_until_done(&world, &reset(), 1);
+        at_forge(&world, "acme/web", 43);
+        deliver_until_done(&world, &asked("m2", "acme/web"), 1);
+        change(&world);
+        let membership = Membership { channel: "10".to_owned(), ..Membership::default() };
+        world.with(|s| s.people.insert(7, (person("ann"), membership)));
+        shows(&world, |watched| {
+            let ask = comment(40, by("ann-at-acme", false), "/bobbin rename the page");
+            watched.pull.comments = vec![ask];
+        });
+        hint(&world);
+        hint(&world);
+        (queued(&world).len(), said(&world))
+    };
+    let elsewhere = vec![(None, words::WORKS_ELSEWHERE.to_owned())];
+    assert_eq!(asked_with(|_| ()), (0, elsewhere));
+    // It has no repository yet, or this one was only left out.
+    let without = |world: &Fake| {
+        world.with(|s| s.record.as_mut().unwrap().sandbox.project.carried = None);
+    };
+    let left_out = |world: &Fake| {
+        let beside = ["acme/api".to_owned()];
+        world.with(|s| assert!(s.settings.beside.set("acme/web", &beside)));
+    };
+    let changes: [fn(&Fake); 2] = [without, left_out];
+    for change in changes {
+        assert_eq!(asked_with(change), (1, Vec::new()));
+    }
 }
 
 #[test]

@@ -124,6 +124,26 @@ fn protected_file_asks_again() {
 }
 
 #[test]
+fn protected_file_that_was_pushed_before_asks_nothing() {
+    for (path, asks) in [("src/main.rs", false), ("Makefile", true)] {
+        let world = red();
+        deliver_until_done(&world, &press("x1", &offered(&world).unwrap()), 1);
+        holds(&world, SECOND);
+        world.with(|s| {
+            if let Some(Outgoing::Ready { files, since, .. }) = &mut s.outgoing {
+                files[0].path = "web/package.json".to_owned();
+                *since = vec![OutgoingFile { path: path.to_owned(), ..files[0].clone() }];
+            }
+        });
+        for message in queued(&world) {
+            deliver_until_done(&world, &message, 1);
+        }
+        let seen = (pushes(&world), reviews_of(&world, SECOND));
+        assert_eq!(seen, if asks { (1, 1) } else { (2, 0) }, "{path}");
+    }
+}
+
+#[test]
 fn task_between_fix_and_push_asks_again() {
     let world = red();
     let name = offered(&world).unwrap();

@@ -45,6 +45,7 @@ pub(super) fn holds(world: &Fake, commit: &str) {
             commit: commit.to_owned(),
             subject,
             files,
+            since: Vec::new(),
             workflows: 2,
             has_others: false,
         });

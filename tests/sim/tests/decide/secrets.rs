@@ -243,6 +243,17 @@ fn closed_repository_gets_no_secrets() {
     open(&world, Some("10"), "acme/api");
     assert_eq!(run(&world, "m1"), (1, revision(&world)));
     assert!(record(&world).sandbox.project.carried.is_some());
+    // Closed again, the checkout stays, and its server has none.
+    world.with(|s| s.settings.repositories.close(Some("10"), "acme/api"));
+    assert_eq!(run(&world, "m2"), (2, String::new()));
+    assert_eq!(share::notices(&world), [why]);
+    // A private one has them where it is open.
+    let repository = repository("acme/api", true);
+    let world = forge::world(FoundRepository::Here { repository, size_kb: 0 });
+    store(&world, "NPM_TOKEN", "one");
+    open(&world, Some("10"), "acme/api");
+    assert_eq!(run(&world, "m1"), (1, revision(&world)));
+    assert_eq!(run(&world, "m2"), (1, revision(&world)));
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) struct FakeProject {
     unrun: usize,
     /// Its processes cannot be stopped.
     is_left: bool,
+    /// Its steps remove what says that they have begun.
+    begins_again: bool,
     /// What does not start.
     pub(super) not_started: Vec<FailedStep>,
     /// The calls in order, without polls of a set-up under way.
@@ -58,7 +60,9 @@ impl FakeProject {
             _ => seen.ended,
         };
         let (took_s, said) = (vec![3; ended.len()], "no such table".to_owned());
-        SetUpSeen { ended, unrun: self.unrun, is_left: self.is_left, took_s, said, ..seen }
+        let has_begun = seen.has_begun || self.begins_again;
+        let (unrun, is_left) = (self.unrun, self.is_left);
+        SetUpSeen { ended, unrun, is_left, has_begun, took_s, said, ..seen }
     }
 
     pub(super) fn serves(&mut self, generation: u32) {
@@ -248,6 +252,19 @@ fn late_first_look_has_all_its_time() {
     later(&world, 300_000);
     deliver_until_done(&world, &asked("m1", "acme/api"), 2);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
+}
+
+#[test]
+fn set_up_begins_once() {
+    let world = world(recipe());
+    world.with(|s| (s.project.takes_ms, s.project.begins_again) = (u64::MAX, true));
+    let asked_ms = world.now_ms();
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    let reason = choice::reason(&world);
+    assert!(reason.starts_with("Set-up processes could not be stopped"), "{reason}");
+    let took_ms = world.now_ms() - asked_ms;
+    let all_ms = Limits::DEFAULT.set_up.all_ms;
+    assert!((all_ms..all_ms + 10 * 60_000).contains(&took_ms), "{took_ms}");
 }
 
 #[test]

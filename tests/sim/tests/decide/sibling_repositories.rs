@@ -39,6 +39,7 @@ fn work_in_lib(commit: &str) -> Outgoing {
         commit: commit.to_owned(),
         subject: "Add the part".to_owned(),
         files: vec![OutgoingFile { path: "b.txt".to_owned(), how: OutgoingChange::Added }],
+        since: Vec::new(),
         workflows: 0,
         has_others: false,
     }

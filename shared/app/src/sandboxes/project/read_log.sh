@@ -5,7 +5,8 @@ while [ -f ".bobbin/set-up/$nth.log" ] && [ "$nth" -le "${BOBBIN_STEP:-20}" ]; d
   printf -- '-- step %s\n' "$nth"
   # A line that is there in part may begin with part of a secret.
   if [ $(($(wc -c <".bobbin/set-up/$nth.log"))) -gt 3000 ]; then
-    tail -c 3000 ".bobbin/set-up/$nth.log" | sed 1d
+    said=$(tail -c 3000 ".bobbin/set-up/$nth.log" | tr '\r' '\n' | sed 1d)
+    printf '%s\n' "${said:-(one long line left out)}"
   else
     cat ".bobbin/set-up/$nth.log"
   fi

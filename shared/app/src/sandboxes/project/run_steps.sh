@@ -8,13 +8,20 @@ rest=${stat##*) }
 set -- $rest
 (set -C; echo "$$ ${20}" >"$dir/runs") 2>/dev/null || exit 0
 ulimit -u 4000 2>/dev/null || ulimit -p 4000 2>/dev/null
+# The lines of a piece of output, without the one that is there in part: part of a secret is not known as one. whole
+# FILE WHICH
+whole() {
+  tr '\r' '\n' <"$1" | sed "$2" >"$1.whole"
+  if [ -s "$1.whole" ]; then cat "$1.whole"; else echo '(one long line left out)'; fi
+  rm -f "$1.whole"
+}
 # Puts the end of an output behind its beginning. Where something between is left out, the lines that are there in part
-# are too: part of a secret is not known as one.
+# are too.
 join() {
   if [ $(($(wc -c <"$1.rest"))) -lt $((half - 3)) ]; then
     cat "$1.rest"
   else
-    sed '$d' "$1.log" >"$1.new" && { echo ...; sed 1d "$1.rest"; } >>"$1.new" && mv -f "$1.new" "$1.log"
+    { whole "$1.log" '$d'; echo ...; whole "$1.rest" 1d; } >"$1.new" && mv -f "$1.new" "$1.log"
   fi
   rm -f "$1.rest"
 }

@@ -1,8 +1,9 @@
 # Begins a project's set-up unless it was begun, which it says with `begun`, and says how far it is; every process of
 # one that is over is ended.
 # Set in the environment: what write_steps.sh reads; BOBBIN_OF, the sandbox; BOBBIN_SERVICES; BOBBIN_SINCE, ticks: what
-# started later is the set-up's; BOBBIN_STEP_S and BOBBIN_ALL_S, bounds in seconds; BOBBIN_LOG_BYTES, of one step;
-# BOBBIN_GOES_ON, `on` if each step stands for itself. Runs in the sandbox's working directory, by any POSIX shell.
+# started later is the set-up's; BOBBIN_STEP_S and BOBBIN_ALL_S, bounds in seconds; BOBBIN_LATE, `on` if the second is
+# over, whatever the files say; BOBBIN_LOG_BYTES, of one step; BOBBIN_GOES_ON, `on` if each step stands for itself. Runs
+# in the sandbox's working directory, by any POSIX shell.
 # clean.sh, services.sh and write_steps.sh come first.
 umask 077
 root=$(pwd -P)
@@ -74,6 +75,7 @@ ended() { is_file "$dir/ends" && head -c 4096 "$dir/ends" | grep -qx over; }
 died() { is_file "$dir/runs" && [ -s "$dir/runs" ] && ! is_alive "$dir/runs"; }
 # Whether they have run for longer than they may. The first look may come long after the recipe was read.
 late() {
+  if [ -n "$BOBBIN_LATE" ]; then return; fi
   since=
   is_file "$dir/began" && IFS= read -r since <"$dir/began"
   case "$since" in '' | 0* | *[!0-9]* | ????????????????*) since=$BOBBIN_SINCE ;; esac

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -129,6 +130,25 @@ fn output_and_input_are_bounded() {
 }
 
 #[test]
+fn one_long_line_does_not_vanish() {
+    let root = sandbox();
+    let line = "head -c 200000 /dev/zero | tr '\\0' x";
+    let progress = "for nth in $(seq 10000 99999); do printf 'at %s\\r' $nth; done";
+    assert_eq!(over(root.path(), &of_set_up(&[line, progress], 60)), [StepEnd::Done; 2]);
+    let left_out = "(one long line left out)";
+    assert_eq!(log(root.path(), 0), format!("{left_out}\n...\n{left_out}\n"));
+    let told = log(root.path(), 1);
+    assert!(told.starts_with("at 10000\nat 10001\n") && told.ends_with("\nat 99999\n"), "{told}");
+    // What is shown is shorter than what is kept.
+    let root = sandbox();
+    let texts = ["head -c 5000 /dev/zero | tr '\\0' x", "true"];
+    assert_eq!(over(root.path(), &of_set_up(&texts, 60)), [StepEnd::Done; 2]);
+    let printed = ran(root.path(), READ_LOG, &BTreeMap::new()).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    assert_eq!(printed, format!("-- step 1\n{left_out}\n\n-- step 2\n\n"));
+}
+
+#[test]
 fn failed_step_leaves_its_words() {
     let root = sandbox();
     let texts = ["sleep 1; echo fine", "sleep 300 & echo \"the reason\"; exit 1", "echo unreached"];
@@ -218,6 +238,23 @@ fn late_first_look_begins_a_whole_set_up() {
     assert!(seen(&first).has_begun && !seen(&first).is_over, "{first}");
     assert_eq!(seen_over(root.path(), &environment).ended, [StepEnd::Done]);
     assert_eq!(log(root.path(), 0), "whole\n");
+}
+
+#[test]
+fn a_step_cannot_set_its_own_clock() {
+    let root = sandbox();
+    let texts = ["cd ../.bobbin/set-up; rm -f began runs; touch ../gone; sleep 1000"];
+    let mut environment = of_set_up(&texts, 600);
+    let look = |environment: &BTreeMap<String, String>| {
+        seen(&String::from_utf8(ran(root.path(), SET_UP, environment).stdout).unwrap())
+    };
+    assert!(look(&environment).has_begun);
+    while !root.path().join(".bobbin/gone").exists() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!look(&environment).is_over);
+    environment.insert("BOBBIN_LATE".to_owned(), "on".to_owned());
+    assert!(look(&environment).is_over);
 }
 
 #[test]

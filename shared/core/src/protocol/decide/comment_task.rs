@@ -5,7 +5,7 @@
 //! request. The thread is told who asked.
 
 use super::words::for_agent;
-use super::{Context, Next, fix, watch, words};
+use super::{Context, Next, fix, forge, watch, words};
 use crate::base::ids::TurnId;
 use crate::base::names::PostKind;
 use crate::base::person::{Membership, Person};
@@ -83,7 +83,8 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
             continue;
         }
         let (channel, at) = (watch.channel.clone(), at.clone());
-        if session.observed.beside.is_some() && session.carried().is_none() {
+        let repository = watch.repository.name.clone();
+        if works_elsewhere(session, &repository, context) {
             let (name, body) = ("elsewhere".to_owned(), words::WORKS_ELSEWHERE.to_owned());
             let reply = NewRemark { thread: None, name, body };
             heard(session, asked.remark, PullRequestResponse::Say(reply));
@@ -123,6 +124,19 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
         }
     }
     None
+}
+
+/// Whether the thread works on another repository now, without this one beside it. One that managers want beside it was
+/// only left out.
+fn works_elsewhere(session: &Session, repository: &str, context: &Context<'_>) -> bool {
+    let project = &session.sandbox.project;
+    if session.observed.beside.is_none() || session.carried().is_some() || project.carried.is_none()
+    {
+        return false;
+    }
+    let own = project.repo.as_deref().unwrap_or_default();
+    let mut beside = forge::wanted_beside(session, own, context).into_iter();
+    !beside.any(|one| one.eq_ignore_ascii_case(repository))
 }
 
 /// The comment is dealt with, and this is done about it.

@@ -345,7 +345,7 @@ fn show(
     {
         publication.shown = None;
     }
-    let (commit, found, files, workflows, has_others) = match outgoing {
+    let (commit, found, files, since, workflows, has_others) = match outgoing {
         // Nobody asked for this one by itself.
         Outgoing::Unchanged if sibling_repositories::is_one_of_all(context) => {
             return end(session, context);
@@ -354,8 +354,8 @@ fn show(
         Outgoing::Refused { why } => {
             return told(session, &words::not_published(&why), context);
         }
-        Outgoing::Ready { commit, subject, files, workflows, has_others } => {
-            (commit, subject, files, workflows, has_others)
+        Outgoing::Ready { commit, subject, files, since, workflows, has_others } => {
+            (commit, subject, files, since, workflows, has_others)
         }
     };
     let Some(entries) = session.observed.forge.recalled.clone() else {
@@ -377,7 +377,9 @@ fn show(
         fix::pushed(session, None, context);
         return told(session, words::FIX_CHANGED_NOTHING, context);
     }
-    let is_plain = files.iter().all(|file| !publication::is_protected(&file.path));
+    // What was pushed before was shown to a person, or was plain.
+    let changed = if since.is_empty() { &files } else { &since };
+    let is_plain = changed.iter().all(|file| !publication::is_protected(&file.path));
     if let Some(by) = fixed_by
         && is_plain
         && publication.pull_request.is_some()

@@ -4,6 +4,8 @@
 //! Promised: a prompt that begins is sent to a server that has the present secrets and none that was removed. A run
 //! that goes on keeps what it began with.
 
+use std::collections::BTreeMap;
+
 use super::Context;
 use crate::records::given_secrets::{GivenNetwork, GivenSecrets, Withheld};
 use crate::records::sandbox::{InUse, Phase};
@@ -55,11 +57,11 @@ pub(super) fn could_be_read(session: &Session) -> bool {
 }
 
 /// Identifies what set-up steps that begin now can read of the project's secrets.
-pub(super) fn of_set_up(session: &Session, context: &Context<'_>) -> String {
+pub(super) fn of_set_up(session: &Session, context: &Context<'_>) -> BTreeMap<String, String> {
     let settings = context.settings;
     let place = context.delivery.place();
     let secrets_of = project_in(&session.sandbox, &settings.repositories, place);
-    secrets_of.map_or_else(String::new, |of| settings.project_secrets.read_by_set_up(&of))
+    secrets_of.map_or_else(BTreeMap::new, |of| settings.project_secrets.read_by_set_up(&of))
 }
 
 /// A server was started with these.

@@ -24,6 +24,8 @@ use crate::text::{one_line, shorten};
 
 /// How long after its bound a set-up that still seems to run counts as over.
 const LATE_MS: u64 = 60_000;
+/// How long after its bound a look ends it, whatever its files say.
+const END_MS: u64 = 30_000;
 /// How much of the lease has to be left for another look.
 const RENEW_MS: u64 = 120_000;
 /// How many bytes of a failed step's output a builder's record keeps.
@@ -115,6 +117,7 @@ fn look(session: &mut Session, set_up: &SetUp, context: &Context<'_>) -> Next {
         bounds: SetUpBounds {
             step_ms: limits.step_ms,
             all_ms: all_ms(set_up, limits),
+            is_late: set_up.has_begun && is_late(set_up, END_MS, context),
             goes_on: set_up.recipe.is_derived,
             // Its sandbox is gone before anybody could look.
             said_bytes: if build::is_build(context) { SAID_BYTES_MAX } else { 0 },
@@ -127,6 +130,12 @@ fn look(session: &mut Session, set_up: &SetUp, context: &Context<'_>) -> Next {
 fn all_ms(set_up: &SetUp, limits: &SetUpLimits) -> u64 {
     let of_lock_files = limits.lock_files_ms.min(limits.all_ms);
     if set_up.recipe.is_derived { of_lock_files } else { limits.all_ms }
+}
+
+/// Whether its bound is over for this long.
+fn is_late(set_up: &SetUp, by_ms: u64, context: &Context<'_>) -> bool {
+    let all_ms = all_ms(set_up, &context.delivery.limits.set_up);
+    context.now_ms >= set_up.begun_ms + all_ms + by_ms
 }
 
 /// Starts again what was stopped for a snapshot that is given up; `None`: that was tried, or nothing was stopped.
@@ -208,7 +217,6 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
     if let Some(turn) = &mut session.turn {
         turn.tries.server_restarts = 0;
     }
-    let limits = &context.delivery.limits.set_up;
     let secrets = secrets::of_set_up(session, context);
     let Some(set_up) =
         session.sandbox.project.set_up.as_mut().filter(|set_up| set_up.over_ms.is_none())
@@ -216,10 +224,11 @@ pub(super) fn seen(session: &mut Session, seen: &SetUpSeen, context: &Context<'_
         return;
     };
     // The first look may come long after the set-up was wanted.
-    if seen.has_begun {
+    if seen.has_begun && !set_up.has_begun {
         (set_up.begun_ms, set_up.secrets) = (context.now_ms, secrets);
+        set_up.has_begun = true;
     }
-    let is_late = context.now_ms >= set_up.begun_ms + all_ms(set_up, limits) + LATE_MS;
+    let is_late = is_late(set_up, LATE_MS, context);
     if build::is_build(context) {
         set_up.tell(seen);
     }

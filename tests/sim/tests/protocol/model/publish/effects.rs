@@ -87,6 +87,7 @@ impl Services for PublishEffectContext<'_> {
             commit: commit(self.s.files.work),
             subject: "Add a".to_owned(),
             files: vec![file],
+            since: Vec::new(),
             workflows: 0,
             has_others: false,
         }
