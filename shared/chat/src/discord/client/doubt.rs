@@ -68,9 +68,8 @@ impl Discord {
             let is_ours =
                 message["author"]["bot"] == true && message["interaction_metadata"].is_null();
             // An earlier turn may have said the same before.
-            let is_same = !content.is_empty()
-                && message["content"] == content
-                && is_since(message, since_ms);
+            let is_same =
+                !content.is_empty() && message["content"] == content && is_since(message, since_ms);
             let is_card = *kind == PostKind::Card && shows_turn(message, turn);
             is_ours && (message["nonce"] == nonce || is_same || is_card)
         };
