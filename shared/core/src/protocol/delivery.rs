@@ -94,6 +94,10 @@ impl<'a> Delivery<'a> {
         match &self.message.work {
             Work::Prompt(prompt) => &prompt.membership.channel,
             Work::Build(build) => &build.channel,
+            Work::Reset { membership, .. }
+            | Work::Name { membership, .. }
+            | Work::Connect { membership, .. }
+            | Work::Publish { membership, .. } => &membership.channel,
             _ => "",
         }
     }

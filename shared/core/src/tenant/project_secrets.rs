@@ -302,7 +302,8 @@ pub fn project_in(
 }
 
 /// Whether managers have not opened the repository in this channel: one that the forge's app has brought, or one that
-/// was cloned from inside, as anybody could, though the tenant's forge has a repository of this name.
+/// was cloned from inside, as anybody could, though the tenant's forge has a repository of this name. For work of no
+/// channel a server that has secrets keeps them, unless the repository is open nowhere.
 #[must_use]
 pub fn is_closed(
     sandbox: &SandboxRecord,
@@ -314,7 +315,12 @@ pub fn is_closed(
         Some(carried) => Some(carried.repository.name.clone()),
         None => forge.and_then(|forge| forge.name_of(&name)),
     };
-    at_forge.is_some_and(|name| !repositories.are_open(&name, channel))
+    let given = sandbox.project.secrets.as_ref().map(|secrets| &secrets.given);
+    let has_some = given.is_some_and(|given| !given.is_empty());
+    at_forge.is_some_and(|name| {
+        let keeps = channel.is_empty() && has_some && repositories.are_open_somewhere(&name);
+        !keeps && !repositories.are_open(&name, channel)
+    })
 }
 
 /// Whether the checkout may be work of somebody outside of the repository: a forge serves the commits of every fork by
@@ -438,6 +444,7 @@ mod tests {
     use super::*;
     use crate::base::ids::ThreadKey;
     use crate::records::carried::{Carried, ForgeRepository};
+    use crate::records::given_secrets::{GivenSecret, GivenSecrets};
     use crate::records::sandbox::SandboxProject;
     use std::collections::BTreeSet;
 
@@ -662,9 +669,17 @@ mod tests {
         let carried = Carried { repository, default: None, folder: None, base: None };
         let (repo, carried) = (Some("acme/web".to_owned()), Some(carried));
         let project = SandboxProject { repo, carried, ..SandboxProject::default() };
-        let sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
-        let of = |channel: &str| project_in(&sandbox, &lists, (None, channel));
-        assert_eq!((of("C1").as_deref(), of("C2")), (Some("acme/web"), None));
+        let mut sandbox = SandboxRecord { project, ..SandboxRecord::new(0) };
+        let of = |sandbox: &SandboxRecord, channel: &str| {
+            project_in(sandbox, &lists, (None, channel)).is_some()
+        };
+        assert_eq!(["C1", "C2", ""].map(|channel| of(&sandbox, channel)), [true, false, false]);
+        // Work of no channel takes none from a server that has some.
+        let given = vec![GivenSecret { name: "NPM_TOKEN".to_owned(), hosts: Vec::new() }];
+        sandbox.project.secrets = Some(GivenSecrets { given, ..GivenSecrets::default() });
+        assert_eq!(["C1", "C2", ""].map(|channel| of(&sandbox, channel)), [true, false, true]);
+        lists.close(Some("C1"), "acme/web");
+        assert!(project_in(&sandbox, &lists, (None, "")).is_none());
     }
 
     #[test]

@@ -43,6 +43,12 @@ impl Repositories {
         has(&self.everywhere) || self.channels.get(channel).is_some_and(has)
     }
 
+    /// Whether it may be used in any channel.
+    #[must_use]
+    pub fn are_open_somewhere(&self, name: &str) -> bool {
+        self.are_open(name, "") || self.channels.keys().any(|channel| self.are_open(name, channel))
+    }
+
     /// The list of a channel, or the tenant's.
     #[must_use]
     pub fn of(&self, channel: Option<&str>) -> Option<&BTreeSet<String>> {
