@@ -124,7 +124,10 @@ fn thread_with_another_repository_begins_nothing() {
     assert_eq!(asked_with(|_| ()), (0, elsewhere));
     // It has no repository yet, or this one was only left out.
     let without = |world: &Fake| {
-        world.with(|s| s.record.as_mut().unwrap().sandbox.project.carried = None);
+        world.with(|s| {
+            let project = &mut s.record.as_mut().unwrap().sandbox.project;
+            (project.carried, project.repo) = (None, None);
+        });
     };
     let left_out = |world: &Fake| {
         let beside = ["acme/api".to_owned()];

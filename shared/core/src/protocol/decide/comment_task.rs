@@ -130,8 +130,7 @@ pub(super) fn next(session: &mut Session, context: &Context<'_>) -> Option<Next>
 /// only left out.
 fn works_elsewhere(session: &Session, repository: &str, context: &Context<'_>) -> bool {
     let project = &session.sandbox.project;
-    if session.observed.beside.is_none() || session.carried().is_some() || project.carried.is_none()
-    {
+    if session.observed.beside.is_none() || session.carried().is_some() || project.repo.is_none() {
         return false;
     }
     let own = project.repo.as_deref().unwrap_or_default();
