@@ -32,6 +32,11 @@ const CHARS_MIN: usize = 12;
 const WORD_CHARS_MAX: usize = 16;
 /// Words of this length after such a name are values, even without a digit.
 const VALUE_CHARS_MIN: usize = 16;
+/// A number of fewer digits counts something.
+const DIGITS_MIN: usize = 6;
+/// A shorter word with fewer changes of case is an identifier.
+const MIXED_CHARS_MIN: usize = 12;
+const MIXED_CHANGES_MIN: usize = 6;
 /// Shown instead of a credential.
 const HIDDEN: &str = "***";
 /// Parts of names that mark a secret.
@@ -152,14 +157,19 @@ fn is_value(bare: &str) -> bool {
 fn is_likely_value(bare: &str) -> bool {
     let core = bare.trim_matches(|c: char| !c.is_alphanumeric());
     let has_letters = core.chars().any(char::is_alphabetic);
-    let has_digits = core.chars().any(|c| c.is_ascii_digit());
-    // As in `u64`.
+    let digits = core.chars().filter(char::is_ascii_digit).count();
+    // As in `u64`, `Option<u64>`, `token(12)` and `<EOF>`.
     let width = core.strip_prefix(['i', 'u', 'f']).unwrap_or("");
     let is_type = matches!(width, "8" | "16" | "32" | "64" | "128");
-    has_letters
-        && (has_digits || core.chars().count() >= VALUE_CHARS_MIN)
-        && !is_type
-        && !bare.contains(['<', '>', '(', ')'])
+    let is_call = bare.trim_end_matches('?').ends_with(['>', ')']);
+    let cases: Vec<bool> =
+        core.chars().filter(|c| c.is_alphabetic()).map(char::is_uppercase).collect();
+    let changes = cases.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let is_mixed = core.chars().count() >= MIXED_CHARS_MIN && changes >= MIXED_CHANGES_MIN;
+    let is_long = core.chars().count() >= VALUE_CHARS_MIN;
+    let is_like =
+        if has_letters { digits > 0 || is_long || is_mixed } else { digits >= DIGITS_MIN };
+    is_like && !is_type && !is_call
 }
 
 /// Whether this is a word of a sentence, by its look.
@@ -266,6 +276,11 @@ mod tests {
             ("client_secret = 'hunter'; next", "client_secret = '***'; next"),
             ("DB_PASSWORD: Hunter-2-Hunter", "DB_PASSWORD: ***"),
             ("DB_PASSWORD: Hunter-Hunter-Hunter", "DB_PASSWORD: ***"),
+            ("password: 84129730", "password: ***"),
+            ("X-Api-Key: 8412-9730-1177", "X-Api-Key: ***"),
+            ("password: Xk(9fj2Lq83jd", "password: ***"),
+            ("secret: p4ss<w0rd9182", "secret: ***"),
+            ("DB_PASSWORD: QzRtYpLmNwKd", "DB_PASSWORD: ***"),
             ("unexpected token: <EOF>", "unexpected token: <EOF>"),
             ("unexpected token: EOF, line 3", "unexpected token: EOF, line 3"),
             ("    token: Option<String>,", "    token: Option<String>,"),
