@@ -614,8 +614,10 @@ pub fn is_protected(path: &str) -> bool {
         "uv.lock",
         "yarn.lock",
     ];
+    /// Ends of sources, which may be about such files.
+    const SOURCES: [&str; 7] = [".go", ".js", ".md", ".py", ".rb", ".rs", ".ts"];
     /// Beginnings and ends of names.
-    const NAMES: [(&str, &str); 9] = [
+    const NAMES: [(&str, &str); 8] = [
         ("", ".csproj"),
         ("", ".dockerfile"),
         ("", ".mk"),
@@ -623,7 +625,6 @@ pub fn is_protected(path: &str) -> bool {
         ("compose", ".yml"),
         ("docker-compose", ".yaml"),
         ("docker-compose", ".yml"),
-        ("dockerfile.", ""),
         ("requirements", ".txt"),
     ];
     let path = path.to_ascii_lowercase();
@@ -633,6 +634,7 @@ pub fn is_protected(path: &str) -> bool {
         || NAMES.iter().any(|(start, end)| name.starts_with(start) && name.ends_with(end))
         || format!("/{path}").contains("/gradle/wrapper/")
         || (path.rsplit('/').nth(1) == Some("requirements") && name.ends_with(".txt"))
+        || (name.starts_with("dockerfile") && !SOURCES.iter().any(|end| name.ends_with(end)))
 }
 
 /// A subject of a pull request: one line within the bound.
