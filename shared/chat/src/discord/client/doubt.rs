@@ -68,8 +68,9 @@ impl Discord {
             let is_ours =
                 message["author"]["bot"] == true && message["interaction_metadata"].is_null();
             // An earlier turn may have said the same before.
-            let is_same =
-                !content.is_empty() && message["content"] == content && is_since(message, since_ms);
+            let is_same = !content.is_empty()
+                && message["content"] == content
+                && is_since(message, since_ms, turn);
             let is_card = *kind == PostKind::Card && shows_turn(message, turn);
             is_ours && (message["nonce"] == nonce || is_same || is_card)
         };
@@ -78,10 +79,11 @@ impl Discord {
     }
 }
 
-/// Whether the message was made since that time; Discord's ids hold theirs.
-fn is_since(message: &Value, since_ms: Ms) -> bool {
+/// Whether the message was made since that time, and after the one that the turn began with; Discord's ids hold theirs.
+fn is_since(message: &Value, since_ms: Ms, turn: &TurnId) -> bool {
     let id = message["id"].as_str().and_then(|id| id.parse::<u64>().ok());
-    id.is_some_and(|id| id >= earliest_id(since_ms))
+    let began = turn.parse::<u64>().unwrap_or(0);
+    id.is_some_and(|id| id >= earliest_id(since_ms) && id > began)
 }
 
 /// Whether the message has a button of this turn's card.
