@@ -79,6 +79,13 @@ fn free_ports(slots: u16) -> u16 {
     panic!("no free ports");
 }
 
+/// The machine's first process: the only child of the one that made its namespaces.
+fn first_of(outer: &Child) -> Option<String> {
+    let outer = outer.id();
+    let children = std::fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).ok()?;
+    children.split_whitespace().next().map(str::to_owned)
+}
+
 impl Host {
     /// A machine that is set up for this many sandboxes and this public key.
     pub fn start(name: &str, sandboxes: u16, public_key: &str) -> Self {
@@ -172,7 +179,13 @@ impl Host {
     /// Ends the machine, with every process on it.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.running.take() {
-            child.kill().unwrap();
+            // The kernel ends every other process of the machine before the first one, for which the outer one waits.
+            match first_of(&child) {
+                Some(first) => assert!(
+                    Command::new("kill").args(["-KILL", &first]).status().unwrap().success()
+                ),
+                None => child.kill().unwrap(),
+            }
             child.wait().unwrap();
         }
     }
@@ -194,12 +207,9 @@ impl Host {
 
     /// Runs a script on it as root; returns the output.
     pub fn as_root(&self, script: &str) -> String {
-        let outer = self.running.as_ref().unwrap().id();
-        // The machine's first process is the only child of the one that made its namespaces.
-        let children = format!("/proc/{outer}/task/{outer}/children");
-        let first = std::fs::read_to_string(children).unwrap();
+        let first = first_of(self.running.as_ref().unwrap()).unwrap();
         let mut child = Command::new("nsenter")
-            .args(["--target", first.trim(), "--mount", "--pid", "--ipc", "sh"])
+            .args(["--target", &first, "--mount", "--pid", "--ipc", "sh"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
