@@ -383,10 +383,12 @@ impl Home {
         self.server(generation, now_ms).map(drop).map_err(|_| silent())
     }
 
-    /// The repository is cloned into the sandbox. False: it was there already.
+    /// The repository is cloned into the sandbox, unless it was there already. Whether no set-up has begun there.
     pub fn clone_into(&mut self, generation: u32) -> bool {
-        let sandbox = self.sandboxes.get_mut(&generation);
-        sandbox.is_some_and(|sandbox| !std::mem::replace(&mut sandbox.cloned, true))
+        self.sandboxes.get_mut(&generation).is_some_and(|sandbox| {
+            sandbox.cloned = true;
+            !sandbox.project.has_begun()
+        })
     }
 
     /// The newest sandbox's services were started since its last start.

@@ -272,7 +272,10 @@ mod tests {
             String::from_utf8(looked.stdout).unwrap(),
             ".git .gitignore changed.txt kept.txt new.txt node_modules 2\ndep\n2001\nTwo\nproject\n"
         );
-        // A repeat finds it there.
+        // A repeat finds it there, and tells whether its set-up has begun.
+        let again = said(&sh(&thread, CLONE_SCRIPT, "thread"));
+        assert!(again.is_new && again.is_prebuilt);
+        sh(&thread, "mkdir -p .bobbin/set-up && echo thread >.bobbin/set-up/of", "");
         let again = said(&sh(&thread, CLONE_SCRIPT, "thread"));
         assert!(!again.is_new && again.is_prebuilt);
     }
@@ -287,7 +290,7 @@ mod tests {
         assert!(sh(kept.path(), work, "").status.success());
         let other = kept.path().join("other");
         let found = said(&sh(&other, CLONE_SCRIPT, "other"));
-        assert!(!found.is_new && !found.is_prebuilt);
+        assert!(found.is_new && !found.is_prebuilt);
         assert_eq!(std::fs::read_to_string(other.join("project/changed.txt")).unwrap(), "work\n");
     }
 

@@ -5,7 +5,12 @@
 # .bobbin/prebuild names the builder until the checkout stands; .bobbin/prebuilt names the sandbox from then on.
 holds() { [ -f "$root/.bobbin/$1" ] && [ ! -L "$root/.bobbin/$1" ] && head -c 300 "$root/.bobbin/$1"; }
 is_of_builder() { [ -n "$(holds prebuild)" ] && [ "$(holds prebuild)" != "$BOBBIN_OF" ]; }
-say_prebuilt() { if [ -n "$BOBBIN_OF" ] && [ "$(holds prebuilt)" = "$BOBBIN_OF" ]; then echo prebuilt; fi; }
+# Whether the disk is that of a prebuild, and whether no set-up of this sandbox has begun on it: it may have been created
+# again under its generation.
+say_prebuilt() {
+  if [ -n "$BOBBIN_OF" ] && [ "$(holds prebuilt)" = "$BOBBIN_OF" ]; then echo prebuilt; fi
+  if [ "$(holds set-up/of)" != "$BOBBIN_OF" ]; then echo new; fi
+}
 is_file() { [ -f "$1" ] && [ ! -L "$1" ]; }
 is_folder() { [ -d "$1" ] && [ ! -L "$1" ]; }
 is_gone() { [ ! -e "$1" ] && [ ! -L "$1" ]; }

@@ -79,7 +79,7 @@ pub struct LeftOut {
     pub beside: Vec<String>,
     /// Number of commits that are there, if older ones are not.
     pub history: Option<u64>,
-    /// It was brought now; false: it stood there.
+    /// It was fetched now, or no set-up of the sandbox has begun on its disk yet.
     pub is_new: bool,
     /// It was brought into the files of a prebuild.
     pub is_prebuilt: bool,
