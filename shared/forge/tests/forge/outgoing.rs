@@ -381,7 +381,7 @@ async fn forks_commits_are_part_of_the_work() {
     assert_eq!((work.has_others, work.workflows, &*work.subject), (true, 1, "Work"));
     let refusal = of_fork(&place, (main, fork), None).await.unwrap_err();
     assert!(refusal.contains("has no commit in common with"), "{refusal}");
-    // Where the branch has the commit, it is as ever.
+    // If the branch has the commit, only the work is listed.
     let work = of_fork(&place, (main, fork), Some(fork)).await.unwrap().unwrap();
     assert_eq!((listed(&work), work.has_others), (vec!["A README.md".to_owned()], false));
 
